@@ -64,8 +64,8 @@ exhaust: $(VENV)/$(MORE).stamp
 	$(if $(wildcard tests/mutants/__main__.py),$(BIN)/python -m tests.mutants $(if $(SHARD),--shard $(SHARD)))
 
 # a few tests of what touches files, times, words and the network; all of them: make elsewhere TIER=
-TIER := tests/cli/test_cli.py tests/collect/device tests/datasets tests/pipeline/test_ledger.py \
-	tests/pipeline/test_publish.py tests/report
+TIER := tests/cli/test_cli.py tests/collect/device tests/datasets tests/job/test_ledger.py \
+	tests/job/test_publish.py tests/report
 elsewhere: $(VENV)/$(MORE).stamp
 	.ci/elsewhere $(PYTEST) -m "not exhaust" $(TIER)
 

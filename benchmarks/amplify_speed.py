@@ -19,10 +19,10 @@ from time import perf_counter
 import numpy as np
 from scipy.stats import binom
 
+from dovetail.account.amplify import curve
 from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.calibrate import max_epsilon, min_people
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.curve import curve
+from dovetail.account.clones import ClonePair
 
 SEED, DELTA, REPEATS, POINTS = 1, 1e-6, 5, 100
 

@@ -18,11 +18,10 @@ import numpy as np
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.run_attack import Attacker, run_attack
+from dovetail.attack.experiment.sender_model import Regression, seats_of
+from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote
-from dovetail.attack.posterior.regression import Regression
-from dovetail.attack.posterior.seats import seats_of
-from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.attack.sender_posterior import SenderPosterior
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
@@ -30,7 +29,7 @@ from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.uniform import Uniform

@@ -33,10 +33,10 @@ from time import perf_counter, process_time
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dovetail.collect.files import load_campaign, load_keys, save_keys
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign, schedule
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
-from dovetail_protocol.wire.message import outer_info, plain, seal
+from dovetail_protocol.messages import outer_info, plain, seal
 from randomize_speed import machine
 
 GROUP = 100  # reports in a transaction of the yardstick

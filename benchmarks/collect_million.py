@@ -31,14 +31,14 @@ from collect_load import Server, configure, role, serve, write
 from dovetail.collect.batch import PREFIX, Header, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.close_request import owner_request
+from dovetail.collect.shuffler.batches import pack
+from dovetail.collect.shuffler.campaigns import owner_request
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, RoundKey
-from dovetail.collect.shuffler.rounds.shuffled_batch import pack
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign
+from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign
 from dovetail.collect.store.interfaces import SealedReport
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.wire.message import inner_bytes, inner_info, plain
+from dovetail_protocol.messages import inner_bytes, inner_info, plain
 from randomize_speed import machine
 
 AT_ONCE = 5_000  # reports in one transaction of the filling

@@ -17,10 +17,9 @@ from time import perf_counter
 import numpy as np
 
 from dovetail.account.compose import POINTS, compose
-from dovetail.account.composition.interop import to_dp_accounting
-from dovetail.account.composition.pld_convolution import convolve_near
-from dovetail.account.composition.privacy_loss import pessimistic_pld
-from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.privacy_loss import convolve_near, pessimistic_pld
+from dovetail.account.renyi import to_dp_accounting
+from dovetail.account.rounds import ShuffledRound
 
 SEED, DELTA, ROUNDS, REPEATS = 1, 1e-6, 1000, 3
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.adversaries.uninformed import top_t_leakage
-from dovetail.leak.max_load.max_load import max_load_gap
+from dovetail.leak.adversaries import top_t_leakage
+from dovetail.leak.max_load import max_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SEED = 1

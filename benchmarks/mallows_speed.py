@@ -27,8 +27,7 @@ from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.shuffle.sampling import lehmer_decode
 from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
 from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
-from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
-from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core
+from dovetail.shuffle.sampling.mallows import draw_mallows, shuffle_out_of_core
 from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32
 
 SEED = 1

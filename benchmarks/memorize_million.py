@@ -18,8 +18,7 @@ from time import process_time
 import numpy as np
 
 from dovetail.core.entropy import simulation
-from dovetail.memorize.copying.search.generated_search import GeneratedSearch, choose_search
-from dovetail.memorize.copying.search.training_index import TrainingIndex
+from dovetail.memorize.copying.search import GeneratedSearch, TrainingIndex, choose_search
 
 ROWS, QUERIES, WIDTH = 1_000_000, 5_000, 64
 

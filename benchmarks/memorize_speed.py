@@ -18,7 +18,7 @@ from time import process_time
 import numpy as np
 
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.search.training_index import TrainingIndex
+from dovetail.memorize.copying.search import TrainingIndex
 
 
 def seconds(run: Callable[[], object]) -> float:

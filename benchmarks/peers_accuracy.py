@@ -17,17 +17,21 @@ from time import perf_counter
 import numpy as np
 
 from dovetail.account.amplify import amplify
-from dovetail.account.closed_form.user_dummies import user_dummies_for
+from dovetail.account.dummies import user_dummies_for
 from dovetail.core.entropy import system_entropy
+from dovetail.estimate.dummies import (
+    estimate_with_dummies,
+    estimate_with_user_dummies,
+    mean_with_dummies,
+    mean_with_user_dummies,
+    round_to_grid,
+)
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.mean_with_dummies import mean_with_dummies, mean_with_user_dummies, round_to_grid
-from dovetail.estimate.with_dummies import estimate_with_dummies, estimate_with_user_dummies
+from dovetail.plan.dummies import mean_dummies
 from dovetail.plan.planner import plan_collection
-from dovetail.plan.with_user_dummies import mean_dummies
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
 from peers_frequency import peers
 from randomize_speed import machine
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from dovetail.core.entropy import system_entropy
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.simplex import project_shares
+from dovetail.estimate.frequency import estimate_frequencies, project_shares
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing

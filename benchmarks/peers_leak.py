@@ -21,10 +21,10 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.qif import bayes_vulnerability as bayes
-from dovetail.leak.qif import capacity
-from dovetail.leak.qif import entropies as uncertainty
-from dovetail.leak.qif.refinement import refined_by
+from dovetail.leak.qif import vulnerability as bayes
+from dovetail.leak.qif import vulnerability as capacity
+from dovetail.leak.qif import vulnerability as uncertainty
+from dovetail.leak.qif.channels import refined_by
 from dovetail.leak.vulnerability import vulnerability
 from leak_speed import best
 from randomize_speed import machine

@@ -23,8 +23,8 @@ SEED = 1
 
 def points(n: int) -> dict[str, float]:
     """The plane, groups of about 30."""
-    from dovetail.shuffle.groups.groups import Groups
-    from dovetail.shuffle.reference_order.candidates import best_order
+    from dovetail.shuffle.fitting.best_order import best_order
+    from dovetail.shuffle.fitting.groups import Groups
 
     where = np.random.default_rng(SEED).random((n, 2))
     radius = float(np.sqrt(30 / (np.pi * n)))
@@ -39,8 +39,8 @@ def points(n: int) -> dict[str, float]:
 
 def ages(n: int) -> dict[str, float]:
     """Integer ages, groups of those at most five years apart."""
-    from dovetail.shuffle.groups.groups import Groups
-    from dovetail.shuffle.reference_order.candidates import best_order
+    from dovetail.shuffle.fitting.best_order import best_order
+    from dovetail.shuffle.fitting.groups import Groups
 
     labels = np.random.default_rng(SEED).integers(17, 91, n)
     begin = time.perf_counter()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dovetail.core.entropy.keyed import KeyedEntropy
+from dovetail.core.entropy import KeyedEntropy
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
@@ -113,7 +113,7 @@ def measured(job: str, place: Path, workers: int) -> tuple[float, float, float, 
 
 def whole(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float, float, float]:
     """The job as users run it."""
-    from dovetail.scale import run
+    from dovetail.engine import run
 
     own = place / job.replace(" ", "-")
     config = {
@@ -132,14 +132,14 @@ def whole(place: Path, job: str, spark: bool, workers: int) -> tuple[float, floa
 
 def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float, float, float]:
     """The exchange alone, under a fresh secret."""
-    from dovetail.pipeline.config.run_config import parse_config
-    from dovetail.pipeline.progress import silent
-    from dovetail.scale.engines.processes import Processes
-    from dovetail.scale.engines.spark import Spark
-    from dovetail.scale.job import Job
-    from dovetail.scale.orders.uniform import Layout
-    from dovetail.scale.passes.draw import PackReports, UnpackReports, report_bytes
-    from dovetail.scale.secrets import Secret
+    from dovetail.core.progress import silent
+    from dovetail.engine.job import Job
+    from dovetail.engine.orders import Layout
+    from dovetail.engine.passes import PackReports, UnpackReports, report_bytes
+    from dovetail.engine.processes import Processes
+    from dovetail.engine.rows import Secret
+    from dovetail.engine.spark import Spark
+    from dovetail.job.config import parse_config
 
     data = {"path": str(place / "in"), "person": "id", "private": "answer", "categories": NAMES}
     job_of = Job(
@@ -178,7 +178,7 @@ def in_spark(place: Path, job: str, spark: bool, workers: int) -> tuple[float, f
 
 def started(workers: int) -> Any:
     """A session with as many cores."""
-    from dovetail.scale.engines.spark import start
+    from dovetail.engine.spark import start
 
     return start(f"local[{workers}]").session
 

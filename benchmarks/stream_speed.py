@@ -24,10 +24,9 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.entropy import system_entropy
-from dovetail.pipeline.stream.fleet import Fleet
-from dovetail.pipeline.stream.fleet_run import FleetRun
+from dovetail.job.fleet import Fleet, FleetRun
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.rase import RASE
 
 SEED = 1

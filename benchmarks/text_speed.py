@@ -14,9 +14,9 @@ from time import perf_counter
 import numpy as np
 
 from dovetail.core.entropy import system_entropy
-from dovetail.text.candidates.candidates import Candidates
+from dovetail.text.candidates import Candidates
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.integer_rows import Rows, inner_products, integer_row, stack
+from dovetail.text.encoders import Rows, inner_products, integer_row, stack
 
 SEED, M, K, P, D = 1, 5_000, 10, 100, 384
 

@@ -15,20 +15,15 @@ from time import process_time
 
 import numpy as np
 
-from dovetail.trace.kernels.stationary import RBF, Matern32
-from dovetail.trace.loss.adversaries import STRETCHES
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.mechanisms.closed_form import full_loss
-from dovetail.trace.mechanisms.descent import Descent, Goal, one_thread
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.regular_design import design_regular
-from dovetail.trace.mechanisms.regular_prior import RegularPrior
-from dovetail.trace.mechanisms.robust import mixed
-from dovetail.trace.mechanisms.semidefinite import least_worst_loss
-from dovetail.trace.plan.release_design import design_release
-from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.descent import Budget, Descent, Goal, least_worst_loss, one_thread
+from dovetail.trace.kernels import RBF, Matern32
+from dovetail.trace.loss import STRETCHES, condition
+from dovetail.trace.mechanisms import full_loss, mixed
+from dovetail.trace.plan import TracePlan
 from dovetail.trace.prior import TracePrior
-from dovetail.trace.secrets import SecretTimes
+from dovetail.trace.regular import RegularPrior, design_regular
+from dovetail.trace.release_design import design_release
+from dovetail.trace.trace import SecretTimes
 
 
 def best(run: Callable[[], object], repeats: int) -> float:

@@ -7,13 +7,19 @@ import numpy as np
 import polars as pl
 from studies.record import picture, record
 
+from dovetail.account.amplify import curve
 from dovetail.account.attack_lower_bound import BinaryAttack, attack_lower
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.closed_form.blanket_bounds import bennett, hoeffding
-from dovetail.account.closed_form.clones_bounds import clones_focs, clones_workshop, stronger_tight
-from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
-from dovetail.account.curve import curve
-from dovetail.account.threshold_search import bracket_root
+from dovetail.account.bound import bracket_root
+from dovetail.account.clones import ClonePair
+from dovetail.account.closed_forms import (
+    bennett,
+    clones_focs,
+    clones_workshop,
+    erlingsson,
+    hoeffding,
+    random_check_ins,
+    stronger_tight,
+)
 
 DELTA = 1e-6
 LINES = {

@@ -14,15 +14,15 @@ import polars as pl
 from numpy.typing import NDArray
 from studies.resumable import Cell, Row, resumed
 
-from dovetail.attack.experiment.result import VULNERABLE_AT
+from dovetail.attack.experiment.run_attack import VULNERABLE_AT
 from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy, Permutation, simulation
 from dovetail.core.stages import Shuffler
+from dovetail.estimate.frequency import project_shares
 from dovetail.estimate.local import CalibratedTrees, GroupShares, local_error
-from dovetail.estimate.simplex import project_shares
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from dovetail.core.display.figure import COLOURS, DASHES
+from dovetail.core.display import COLOURS, DASHES
 
 CURVES = {"published": "published Mallows", "exact": "exact sensitivity, best order", "best": "best shuffler"}
 ENDS = {"LDP": "no shuffle (LDP)", "uniform": "uniform shuffle"}

@@ -14,7 +14,7 @@ from dovetail.core.errors import DataError
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.twitch import friendship_axes
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 
 KM = 111.195  # in a degree of latitude
 

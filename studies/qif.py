@@ -11,7 +11,7 @@ import polars as pl
 from studies.record import picture, record
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.asymptotics import normal_maximum
+from dovetail.leak.additive_leakage import normal_maximum
 from dovetail.leak.vulnerability import vulnerability
 
 ANY = 0.9  # what shuffled true values tell does not depend on how reports would be randomized

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.errors import MissingExtraError
-from dovetail.report.charts.matplotlib_figure import save_figure
+from dovetail.report.pictures import save_figure
 
 HOME = Path(__file__).parent
 

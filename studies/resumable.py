@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.errors import DataError
 
 Cell = dict[str, Any]  # what is measured: plain values

@@ -1,4 +1,4 @@
-"""The picture of the package: which folder imports which, how large rooms are, and where mechanisms may be named."""
+"""The picture of the package: which folder imports which, how deep it is, and where mechanisms may be named."""
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
@@ -6,7 +6,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 REPOSITORY = Path(__file__).parent.parent
@@ -17,13 +17,17 @@ ROOT = SOURCES / "dovetail"
 LAYERS = [
     ["cli"],
     ["web"],
-    ["collect", "scale"],
-    ["pipeline"],
+    ["collect"],
+    ["engine"],
+    ["job"],
+    ["trace", "text", "memorize"],
     ["report"],
     ["plan"],
-    ["attack", "trace", "text", "memorize"],
+    ["table"],
+    ["attack"],
     ["estimate", "account", "leak"],
-    ["randomize", "shuffle", "datasets"],
+    ["randomize", "shuffle"],
+    ["datasets", "ledger"],
     ["core"],
     ["dovetail_protocol"],
 ]
@@ -74,9 +78,9 @@ HOMES = (
 )
 # two shufflers that are named because of what they are, or an example; not a list of what there is
 NAMED_ON_PURPOSE = {
-    "dovetail.cli.demo": "one example configuration",
-    "dovetail.pipeline.evaluate.learnability": "the two ends of the scale: no shuffle and a full one",
-    "dovetail.report.sections.attacks": "the two ends of the scale: no shuffle and a full one",
+    "dovetail.cli.run": "one example configuration",
+    "dovetail.job.attacks": "the two ends of the scale: no shuffle and a full one",
+    "dovetail.report.tables": "the two ends of the scale: no shuffle and a full one",
 }
 
 
@@ -176,6 +180,39 @@ def cycle(trees: Mapping[str, ast.AST]) -> list[str]:
     return []
 
 
+def rooms(trees: Mapping[str, ast.AST]) -> dict[str, set[str]]:
+    """Which folder imports which, inside one package: the folder of a module, without the modules' own names."""
+    found: dict[str, set[str]] = {}
+    for module, others in graph(trees).items():
+        if is_package(module):  # an `__init__` lists what lives below it
+            continue
+        home = module.rpartition(".")[0]
+        homes = {other if is_package(other) else other.rpartition(".")[0] for other in others}
+        found.setdefault(home, set()).update(
+            other for other in homes if other != home and folder_of(other) == folder_of(module)
+        )
+    return found
+
+
+def is_package(module: str) -> bool:
+    return module in PATHS and PATHS[module].name == "__init__.py"
+
+
+def mutual(links: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """Folders that import each other."""
+    return sorted(
+        (one, other)
+        for one, others in links.items()
+        for other in others
+        if one < other and one in links.get(other, ())
+    )
+
+
+def too_deep(modules: Iterable[str]) -> list[str]:
+    """Modules more than two levels below a package of `dovetail`."""
+    return [module for module in modules if len(module.split(".")) > 6]
+
+
 def underscored(tree: ast.AST) -> list[str]:
     """Names of other modules that are none of this one's business."""
     named = [part for module, name in imports(tree) for part in (*module.split("."), name or "")]
@@ -254,6 +291,21 @@ def test_a_ring_would_be_found() -> None:
     late = tree_of("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a\n")
     assert set(cycle({"p.a": tree_of("def f():\n    from p.b import x\n"), "p.b": late})) == {"p.a", "p.b"}
     assert cycle({"p.a": tree_of("from p.b import x\n"), "p.b": tree_of("import p.c\n"), "p.c": tree_of("")}) == []
+
+
+def test_no_two_folders_of_a_package_import_each_other() -> None:
+    assert mutual(rooms(sources())) == []
+
+
+def test_two_folders_that_import_each_other_would_be_found() -> None:
+    assert mutual({"p.a": {"p.b"}, "p.b": {"p.a", "p.c"}, "p.c": set()}) == [("p.a", "p.b")]
+
+
+def test_no_module_lies_more_than_two_levels_below_a_package() -> None:
+    assert too_deep(PATHS) == []
+    assert too_deep(["dovetail.job.one.two.three.four", "dovetail.job.one.two.three.four.five"]) == [
+        "dovetail.job.one.two.three.four.five"
+    ]
 
 
 def test_underscored_names_stay_at_home() -> None:

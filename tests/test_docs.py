@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.test_architecture import LAYERS
 
-from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
+from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +69,7 @@ def test_every_name_in_the_documentation_exists(page: Path) -> None:
 
 def test_a_name_that_is_gone_would_be_found() -> None:
     assert dotted_names("`dovetail.leak.gone`, dt.run(1).x, not a/dovetail.toml") == {"dovetail.leak.gone", "dt.run"}
-    assert resolves("dovetail.leak.qif.prior") and resolves("dt.KRR.randomize") and resolves("dovetail.attacks")
+    assert resolves("dovetail.leak.qif.inputs") and resolves("dt.KRR.randomize") and resolves("dovetail.attacks")
     assert not resolves("dovetail.leak.gone") and not resolves("dt.device")
 
 

@@ -27,7 +27,7 @@ NOT_RUN = {  # the page, a part of the line, and why it is not run here
     ("collect.md", ""): "tests/collect/test_guide.py runs the guide, on all databases and through a broker",
     ("runbook.md", ""): "operators' steps at a running service: tests/collect has a test for each",
     ("web.md", "web"): "a server: tests/web starts it and opens it in a browser",
-    ("scale.md", "--engine spark"): "needs Java; tests/scale runs it where that is",
+    ("scale.md", "--engine spark"): "needs Java; tests/engine runs it where that is",
 }
 
 
@@ -86,7 +86,7 @@ def _samples(folder: Path) -> None:
 
 
 def _pairs(folder: Path) -> None:
-    from dovetail.memorize.dejavu.pair_files import write_pair
+    from dovetail.memorize.dejavu.pairs import write_pair
     from dovetail.memorize.dejavu.planted import Planted
 
     for name in ("pair", "pair1", "pair2", "pair3"):

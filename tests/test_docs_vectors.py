@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from dovetail.pipeline.config.run_config import load_config, parse_config
+from dovetail.job.config import load_config, parse_config
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -18,11 +18,11 @@ import dovetail_device
 import dovetail_protocol
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError
-from dovetail.memorize.copying.search.training_index import TrainingIndex
-from dovetail.pipeline.config.build import build_collection
-from dovetail.pipeline.config.run_config import parse_config
+from dovetail.job.build import build_collection
+from dovetail.job.config import parse_config
+from dovetail.memorize.copying.search import TrainingIndex
 from dovetail.text.documents import Document
-from dovetail.trace.fit.likelihood import grouped
+from dovetail.trace.fit import grouped
 from dovetail.trace.trace import Trace
 
 MARK, UNNAMED = "marked-answer-7531", "marked-column-8642"
@@ -32,12 +32,12 @@ PRIVATE = {"sentences", "answers", "payload"}  # names of such fields
 PUBLIC = (  # laws and designs, which are published with a release; what is released; sizes
     "dovetail.account.", "dovetail.core.", "dovetail.trace.loss.", "dovetail.trace.mechanisms.",
     "dovetail.trace.plan.", "dovetail.trace.adversary.", "dovetail.trace.prior.TracePrior",
-    "dovetail.trace.fit.maximum_likelihood.Fit",
-    "dovetail.attack.definetti.DeFinetti", "dovetail.pipeline.trace.protect.ProtectedTrace", "dovetail.scale.order.",
-    "dovetail.text.protect.ReleasedDocuments", "dovetail.pipeline.stream.batch_sizes.Batches",
-    "dovetail.pipeline.documents.rehearse.RehearsedRelease", "dovetail.plan.explain.participation.",
-    "dovetail.cli.collect.campaign_options.", "dovetail.cli.planning.", "dovetail.scale.passes.draw.UnpackReports",
-    "dovetail.collect.simulate.", "dovetail.collect.shuffler.campaign_registry.",
+    "dovetail.trace.fit.Fit",
+    "dovetail.attack.definetti.DeFinetti", "dovetail.trace.protect.ProtectedTrace", "dovetail.engine.job.",
+    "dovetail.text.deep_candidate.ReleasedDocuments", "dovetail.job.stream.Batches",
+    "dovetail.text.release.RehearsedRelease", "dovetail.plan.explain.",
+    "dovetail.cli.collect.new.", "dovetail.cli.planning.", "dovetail.engine.passes.UnpackReports",
+    "dovetail.collect.simulate.", "dovetail.collect.shuffler.campaigns.",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from studies.iclr_claims import plain
 
 from dovetail.core.entropy import simulation
 from dovetail.datasets.nested_crescents import nested_crescents
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 
 
 @pytest.mark.exhaust

@@ -24,7 +24,7 @@ from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.datasets.nested_crescents import nested_crescents
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.uniform import Uniform

@@ -17,7 +17,7 @@ from studies.walkthrough import run as walkthrough
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import MissingExtraError
-from dovetail.report.charts import matplotlib_figure as figure
+from dovetail.report import pictures as figure
 
 STUDIES = Path(__file__).parent.parent / "studies"
 

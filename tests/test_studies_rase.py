@@ -24,7 +24,7 @@ from studies.table1 import run as table1
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.shuffle.sampling.mallows_distribution import inversions
+from dovetail.shuffle.sampling.mallows import inversions
 
 STUDIES = (mallows_shape, rase_attack, rase_error, rase_traces, table1)
 EACH = pytest.mark.parametrize("study", STUDIES, ids=lambda study: str(study.__name__))

@@ -12,7 +12,7 @@ from studies.trace_robust import run as robust
 from studies.trace_taxi import run as taxi
 from studies.trace_temperature import run as temperature
 
-from dovetail.trace.kernels.stationary import Matern32
+from dovetail.trace.kernels import Matern32
 from dovetail.trace.trace import Trace
 
 

@@ -79,10 +79,9 @@ RUN_SECTIONS = ("data", "randomize", "shuffle", "promise", "estimate", "attack",
 
 def run_sections(root: Path) -> str:
     """The configuration of `dovetail run`, section by section."""
-    from dovetail.pipeline.config import sections
-    from dovetail.pipeline.config.run_config import RunConfig
-    from dovetail.pipeline.evaluate.vectors.section import VectorSection
-    from dovetail.pipeline.questions.config import QuestionsHead, SharedData
+    from dovetail.job import config as sections
+    from dovetail.job.config import RunConfig, VectorSection
+    from dovetail.job.questions import QuestionsHead, SharedData
 
     models = {
         "The file itself": RunConfig,
@@ -102,7 +101,7 @@ def run_sections(root: Path) -> str:
 
 def mechanisms(root: Path) -> str:
     """Every mechanism that a configuration can name, with the settings that it declares."""
-    from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
+    from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS
     from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
     parts = []

@@ -4,17 +4,17 @@ from . import (
     account as account,
     attack as attack,
     datasets as datasets,
+    engine as engine,
     estimate as estimate,
     leak as leak,
     plan as plan,
-    scale as scale,
     shuffle as shuffle,
 )
 from .account.amplify import amplify as amplify
 from .account.calibrate import max_epsilon as max_epsilon, min_people as min_people
 from .account.compose import compose as compose
-from .core.attack import Attack as Attack
-from .core.bracket import Bracket as Bracket
+from .core.stages import Attack as Attack
+from .core.certified import Bracket as Bracket
 from .core.channel import Channel as Channel
 from .core.entropy import Entropy as Entropy, simulation as simulation, system_entropy as system_entropy
 from .core.errors import DovetailError as DovetailError
@@ -30,23 +30,23 @@ from .estimate.frequency import estimate_frequencies as estimate_frequencies
 from .estimate.grouped import estimate_group_means as estimate_group_means, estimate_groups as estimate_groups
 from .estimate.mean import estimate_mean as estimate_mean
 from .leak.vulnerability import vulnerability as vulnerability
-from .pipeline.collection import Collection as Collection
-from .pipeline.rehearse import rehearse as rehearse
-from .pipeline.release import release as release
-from .pipeline.run import run as run
+from .job.collection import Collection as Collection
+from .job.rehearse import rehearse as rehearse
+from .job.rehearse import release as release
+from .job.run import run as run
 from .plan.planner import plan_collection as plan_collection
 from .randomize.budget_laplace import BudgetLaplace as BudgetLaplace
 from .randomize.hadamard import Hadamard as Hadamard
 from .randomize.krr import KRR as KRR
 from .randomize.laplace import Laplace as Laplace
-from .randomize.sampling.labels import Domain as Domain
+from .randomize.sampling.domain import Domain as Domain
 from .randomize.local_hashing import LocalHashing as LocalHashing
 from .randomize.subset_selection import SubsetSelection as SubsetSelection
 from .randomize.unary import Unary as Unary
 from .randomize.window import Window as Window
 from .report.document import PrivacyReport as PrivacyReport
 from .shuffle.best import best_shuffler as best_shuffler
-from .shuffle.groups.groups import Groups as Groups
+from .shuffle.fitting.groups import Groups as Groups
 from .shuffle.mallows import Mallows as Mallows
 from .shuffle.noisy_sort import NoisySort as NoisySort
 from .shuffle.planar import PlanarLaplace as PlanarLaplace

@@ -15,17 +15,17 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.closed_form.dummies import dummies_for_rounds
+from dovetail.account.dummies import dummies_for_rounds
 from dovetail.core.entropy import Entropy, simulation
+from dovetail.estimate.classes import estimate_mixture
+from dovetail.estimate.dummies import estimate_with_dummies
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.mixture import estimate_mixture
-from dovetail.estimate.with_dummies import estimate_with_dummies
 from dovetail.plan.planner import plan_collection
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.window import Window
-from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.sampling.dummies import Dummies
 
 SEED, DELTA, CLOSE = 22, 1e-6, 0.05
 

@@ -18,16 +18,14 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.account.amplify import central_epsilon
-from dovetail.account.closed_form.dummies import dummies_for_rounds
-from dovetail.account.closed_form.user_dummies import user_dummies_for
+from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.estimate import Estimate
+from dovetail.estimate.dummies import estimate_with_dummies, estimate_with_user_dummies
 from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.with_dummies import estimate_with_dummies, estimate_with_user_dummies
 from dovetail.plan.planner import plan_collection
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
 
 SEED, N, DELTA, CLOSE = 2209, 100_000, 1e-6, 0.05
 HELD = (0, 1000, 10_000)  # people behind the first three symbols

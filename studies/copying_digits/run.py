@@ -15,11 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
-from dovetail.memorize.copying.baselines.two_sample import neighbour_accuracy
+from dovetail.memorize.copying.baselines import neighbour_accuracy
 from dovetail.memorize.copying.data_copying import CopyingTest
 
 WIDTHS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5, 2.0, 3.0)

@@ -13,10 +13,12 @@ from studies.record import command, picture, record
 
 from dovetail.core.entropy import simulation
 from dovetail.core.extras import require
-from dovetail.memorize.copying.baselines.frechet import frechet_distance
-from dovetail.memorize.copying.baselines.generalization_gap import generalization_gap
-from dovetail.memorize.copying.baselines.precision_recall import precision_recall
-from dovetail.memorize.copying.baselines.two_sample import neighbour_accuracy
+from dovetail.memorize.copying.baselines import (
+    frechet_distance,
+    generalization_gap,
+    neighbour_accuracy,
+    precision_recall,
+)
 from dovetail.memorize.copying.data_copying import CopyingTest
 
 FULL = tuple(float(s) for s in np.logspace(-3, 1, 75))

@@ -14,7 +14,7 @@ import polars as pl
 from studies.copying_digits.run import COMPONENTS, images
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.extras import require
 from dovetail.memorize.copying.data_copying import CopyingTest

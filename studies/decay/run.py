@@ -17,7 +17,7 @@ from studies.qif import save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.asymptotics import chernoff_bound, normal_limit
+from dovetail.leak.additive_leakage import chernoff_bound, normal_limit
 from dovetail.leak.vulnerability import vulnerability
 
 CHANNEL = KRRChannel.of(3, 0.7)

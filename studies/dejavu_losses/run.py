@@ -12,8 +12,8 @@ from studies.dejavu_training.pairs import LAYERS, Pair, make
 from studies.dejavu_training.run import attacked, configuration
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
-from dovetail.memorize.dejavu.partition import mcnemar
+from dovetail.cli.progress import each
+from dovetail.memorize.dejavu.score import mcnemar
 
 LOSSES, SIZES = ("vicreg", "simclr", "barlow", "byol"), (40, 160)  # VICReg with 80 images is in both
 SEED, VISITS = 201, (300, 1_000)

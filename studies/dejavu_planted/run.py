@@ -8,9 +8,8 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import simulation
-from dovetail.memorize.dejavu.partition import Partition, gap, mcnemar_of
 from dovetail.memorize.dejavu.planted import Planted
-from dovetail.memorize.dejavu.score import measure_score
+from dovetail.memorize.dejavu.score import Partition, gap, mcnemar_of, measure_score
 
 SEED = 1
 IMAGES, TOY = 3600, 200  # in each set: what makes every count whole

@@ -8,7 +8,7 @@ import polars as pl
 from studies.dejavu_training.images import CORNER, SIDE
 from studies.dejavu_training.pairs import Pair, data, place
 
-from dovetail.memorize.dejavu.pair_files import read_pair
+from dovetail.memorize.dejavu.pairs import read_pair
 
 GROUPS = ("correlated", "memorized", "misrepresented", "unassociated")
 NEAREST = 4

@@ -12,12 +12,11 @@ from studies.dejavu_training.draw import drawn, examples
 from studies.dejavu_training.pairs import LAYERS, Pair, every, make, place
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.extras import require
-from dovetail.memorize.dejavu.pair_files import read_pair
-from dovetail.memorize.dejavu.partition import Partition, mcnemar, mcnemar_of
-from dovetail.memorize.dejavu.score import score
-from dovetail.memorize.dejavu.two_models import confidence_curve
+from dovetail.memorize.dejavu.models import confidence_curve
+from dovetail.memorize.dejavu.pairs import read_pair
+from dovetail.memorize.dejavu.score import Partition, mcnemar, mcnemar_of, score
 
 HOME = Path(__file__).parent
 SHARES = (0.1, 0.2, 0.5)

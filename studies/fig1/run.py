@@ -9,14 +9,14 @@ from studies.iclr import Points, published, settings, theta_n
 from studies.record import command, picture, record
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
 from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
 from dovetail.estimate.local import CalibratedTrees, DebiasedEstimator, GroupShares, local_error
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 

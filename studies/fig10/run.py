@@ -13,14 +13,12 @@ import polars as pl
 from scipy.spatial import cKDTree
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order.candidates import best_order
-from dovetail.shuffle.reference_order.orders import breadth_first
-from dovetail.shuffle.reference_order.width_bound import width_bound
+from dovetail.cli.progress import each
+from dovetail.shuffle.fitting.best_order import best_order, width_bound
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.sensitivity import kendall_by_group, width_by_group
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 SEEDS = tuple(range(10))
 RADII = {1: (0.0, 0.005, 0.01, 0.02, 0.05, 0.1), 2: (0.02, 0.05, 0.1, 0.2)}  # by dimension

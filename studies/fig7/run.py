@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.order_privacy.preservation import expected_block_retention, retention_quantile
-from dovetail.cli.console.progress import each
+from dovetail.account.preservation import expected_block_retention, retention_quantile
+from dovetail.cli.progress import each
 from dovetail.core.entropy import Entropy, simulation
-from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
-from dovetail.shuffle.sensitivity.kendall import published_width_bound
+from dovetail.shuffle.fitting.sensitivity import published_width_bound
+from dovetail.shuffle.sampling.mallows import draw_mallows
 
 SEED = 7
 TRIALS, DELTA = 50, 0.01

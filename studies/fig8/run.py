@@ -11,7 +11,7 @@ from studies.iclr_draw import CURVES, ENDS, MARKERS, WORDS, curves, finished, ph
 from studies.iclr_worlds import adult, pretend_adult, pudf
 from studies.record import command, picture, record
 
-from dovetail.core.display.figure import COLOURS, DASHES
+from dovetail.core.display import COLOURS, DASHES
 from dovetail.core.errors import DataError
 from dovetail.datasets.adult import adult as census
 from dovetail.datasets.texas import SOURCE, texas

@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order import breadth_first as graph_search
-from dovetail.shuffle.reference_order.candidates import best_order
-from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.fitting import reference_orders as graph_search
+from dovetail.shuffle.fitting.best_order import best_order
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.sensitivity import width_by_group
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
 
 SEEDS = tuple(range(10))
 WIDTHS = (0, 5, 10, 20, 50, 100)

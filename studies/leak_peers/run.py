@@ -25,11 +25,11 @@ from scipy.special import gammaln, xlogy
 from studies.qif import save
 from studies.record import command
 
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError
 from dovetail.core.extras import require
-from dovetail.leak.adversaries.uninformed import top_t_leakage
+from dovetail.leak.adversaries import top_t_leakage
 from dovetail.leak.vulnerability import vulnerability
 
 KEEP, MEMORY, SHORT = 0.75, 1e9, 0.2

@@ -16,8 +16,8 @@ from studies.qif import lines, save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.exact.fractions import exact_vulnerability
-from dovetail.leak.max_load.max_load import max_load_gap
+from dovetail.leak.exact import exact_vulnerability
+from dovetail.leak.max_load import max_load_gap
 
 FULL = [
     (n, k)

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.shuffle.sampling.mallows_distribution import log_normalizer, mean_inversions
+from dovetail.shuffle.sampling.mallows import log_normalizer, mean_inversions
 
 SEED = 0  # nothing is drawn
 M = 5  # figure 2

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.neighbours import Points
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.neighbours import Points
 
 
 @dataclass(frozen=True)

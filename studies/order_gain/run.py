@@ -13,13 +13,13 @@ import polars as pl
 from studies.order_gain.families import FAMILIES
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order.candidates import best_order
-from dovetail.shuffle.reference_order.orders import breadth_first, label_order
+from dovetail.cli.progress import each
+from dovetail.shuffle.fitting.best_order import best_order
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.reference_orders import label_order
+from dovetail.shuffle.fitting.sensitivity import kendall_by_group, published_width_bound, width_by_group
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group, published_width_bound
 
 SEEDS = (1, 2, 3, 4, 5)
 PEOPLE, AGES = 32_561, 74  # as many as the census extract has; the ages themselves are synthetic

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import Permutation
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order import axes
-from dovetail.shuffle.reference_order.barycenter import barycenter_sweep
-from dovetail.shuffle.reference_order.breadth_first import cuthill_mckee, group_graphs
-from dovetail.shuffle.reference_order.candidates import best_order
-from dovetail.shuffle.reference_order.orders import breadth_first
-from dovetail.shuffle.reference_order.width_bound import width_bound
+from dovetail.shuffle.fitting import reference_orders as axes
+from dovetail.shuffle.fitting.best_order import best_order, width_bound
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.reference_orders import barycenter_sweep, cuthill_mckee, group_graphs
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.sensitivity import kendall_by_group, width_by_group
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 SEED = 1
 MEMBERS = 30  # of a group, on average

@@ -14,8 +14,8 @@ import polars as pl
 from benchmarks.amplify_speed import accounted, published
 from studies.record import command, picture, record
 
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.cli.console.progress import each
+from dovetail.account.clones import ClonePair
+from dovetail.cli.progress import each
 from dovetail.core.errors import MissingExtraError
 from dovetail.core.extras import require
 

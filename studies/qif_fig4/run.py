@@ -9,7 +9,7 @@ from studies.qif import grid, lines, save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.exact.fractions import exact_vulnerability
+from dovetail.leak.exact import exact_vulnerability
 
 K, ENUMERATED = 5, 12
 

@@ -15,9 +15,10 @@ from studies.qif import save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.qif.format_channel import format_fractions, format_polynomials
 from dovetail.leak.qif.shuffle_channels import (
     LabelledChannel,
+    format_fractions,
+    format_polynomials,
     full_randomizer,
     full_shuffle,
     reduced_randomizer,

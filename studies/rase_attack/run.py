@@ -17,15 +17,19 @@ import polars as pl
 from studies.record import command, picture, record
 from studies.table1.loads import Fleet, sensor_months, synthetic
 
-from dovetail.attack.reidentify.experiment import ReidentificationResult, reidentify
-from dovetail.attack.reidentify.forest import ForestAttack
-from dovetail.attack.reidentify.records import Records, release_rounds
-from dovetail.core.display.figure import COLOURS, DASHES
+from dovetail.attack.experiment.reidentify import (
+    ForestAttack,
+    Records,
+    ReidentificationResult,
+    reidentify,
+    release_rounds,
+)
+from dovetail.core.display import COLOURS, DASHES
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE

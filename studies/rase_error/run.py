@@ -19,14 +19,12 @@ from studies.rase_metrics import maximum_squared_error
 from studies.record import command, picture, record
 from studies.table1.loads import PAPER, SOCKET, refit, synthetic
 
-from dovetail.cli.console.progress import each
+from dovetail.cli.progress import each
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import Reports
-from dovetail.estimate.best_mean import best_mean
-from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
-from dovetail.estimate.median import estimate_median
+from dovetail.estimate.robust_mean import best_mean, bootstrap_mean, estimate_median
 from dovetail.randomize.budget_laplace import BudgetLaplace
 
 SEED = 78

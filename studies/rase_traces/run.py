@@ -23,13 +23,11 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.datasets.refit import pivot_rounds
-from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
-from dovetail.estimate.median import estimate_median
-from dovetail.pipeline.stream.fleet import Fleet
-from dovetail.pipeline.stream.fleet_run import FleetRun
+from dovetail.estimate.robust_mean import bootstrap_mean, estimate_median
+from dovetail.job.fleet import Fleet, FleetRun
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.rase import RASE
 
 SEED = 9

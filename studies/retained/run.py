@@ -15,17 +15,16 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import Entropy, Permutation, simulation
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.neighbours import Points
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.neighbours import Points
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.reference_orders import sort_along_axis
+from dovetail.shuffle.fitting.sensitivity import published_width_bound, width_by_group
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.reference_order.axes import sort_along_axis
-from dovetail.shuffle.reference_order.orders import breadth_first
-from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
+from dovetail.shuffle.sampling.mallows import draw_mallows
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import published_width_bound
 from dovetail.shuffle.uniform import Uniform
 
 SEED = 11

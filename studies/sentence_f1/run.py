@@ -8,12 +8,10 @@ import polars as pl
 from studies.document_corpora import Corpus, corpora
 from studies.record import command, picture, record
 
-from dovetail.pipeline.documents.rehearse import rehearse_documents
-from dovetail.text.candidates.candidates import Candidates
+from dovetail.text.candidates import Candidates
 from dovetail.text.documents import PublicDocuments
-from dovetail.text.encoders.encoder import SentenceEncoder
-from dovetail.text.encoders.sentence_model import SentenceModel
-from dovetail.text.encoders.svd import SVDEncoder
+from dovetail.text.encoders import SentenceEncoder, SentenceModel, SVDEncoder
+from dovetail.text.release import rehearse_documents
 
 SEED = 1
 UTILITIES = ("clipped", "approval", "votes", "inner", "depth", "published")

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.text.candidates.candidates import Candidates
+from dovetail.text.candidates import Candidates
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.integer_rows import Rows, integer_row, stack
+from dovetail.text.encoders import Rows, integer_row, stack
 from dovetail.text.plan import drawn_probability, fewest_good, good_probability
 
 SEED = 1

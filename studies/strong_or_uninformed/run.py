@@ -20,12 +20,11 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.qif import prior
-from dovetail.leak.qif.arithmetic import Numbers, normalize
-from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
-from dovetail.leak.qif.channel_algebra import cascade, deterministic, hidden_choice, identity
-from dovetail.leak.qif.gain import attribute
+from dovetail.leak.qif import inputs as prior
+from dovetail.leak.qif.channels import cascade, deterministic, hidden_choice, identity
+from dovetail.leak.qif.inputs import Numbers, attribute, normalize
 from dovetail.leak.qif.shuffle_channels import exact_channel
+from dovetail.leak.qif.vulnerability import posterior_vulnerability
 from dovetail.leak.vulnerability import vulnerability
 
 ODDS = (3, 9)

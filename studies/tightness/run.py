@@ -15,8 +15,8 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.account.attack_lower_bound import attack_lower
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.cli.console.progress import each
+from dovetail.account.clones import ClonePair
+from dovetail.cli.progress import each
 
 DELTA = 1e-6
 EPSILON0S = (0.1, 0.3, 0.5, math.log(2), 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)

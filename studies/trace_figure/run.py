@@ -13,12 +13,10 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.trace.kernels.kernel import Kernel
-from dovetail.trace.kernels.stationary import RBF, Periodic
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.information import information, posterior_width
-from dovetail.trace.mechanisms.choose import design_noise
-from dovetail.trace.mechanisms.design import Budget
+from dovetail.trace.descent import Budget
+from dovetail.trace.kernels import RBF, Kernel, Periodic
+from dovetail.trace.loss import condition, information, posterior_width
+from dovetail.trace.mechanisms import design_noise
 
 MSE = 0.02
 RBF_MEDIAN, PERIODIC_MEDIAN = 6.103, 1.0968

@@ -12,15 +12,11 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF, Periodic
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.posterior import Posterior
-from dovetail.trace.mechanisms.closed_form import from_prior
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.published import published_sdp_a
-from dovetail.trace.mechanisms.semidefinite import published_sdp_b
-from dovetail.trace.mechanisms.uniform import uniform
+from dovetail.trace.descent import Budget, published_sdp_b
+from dovetail.trace.kernels import RBF, Floats, Kernel, Periodic
+from dovetail.trace.loss import condition
+from dovetail.trace.mechanisms import from_prior, published_sdp_a, uniform
+from dovetail.trace.posterior_loss import Posterior
 
 MSE = 0.02
 FULL = {"c": (1.0, 2.0, 4.0, 6.103, 8.0), "g": (0.5, 0.8, 1.0968, 1.3, 1.6)}

@@ -14,17 +14,11 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.cli.console.progress import each
-from dovetail.trace.kernels.combined import with_nugget
-from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF, Periodic
-from dovetail.trace.loss.adversaries import Adversary
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.gaussian_dp import mu_of_loss, posterior_odds
-from dovetail.trace.loss.information import information, posterior_width
-from dovetail.trace.mechanisms.choose import design_noise
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.robust import robust
+from dovetail.cli.progress import each
+from dovetail.trace.descent import Budget
+from dovetail.trace.kernels import RBF, Floats, Kernel, Periodic, with_nugget
+from dovetail.trace.loss import Adversary, condition, information, mu_of_loss, posterior_odds, posterior_width
+from dovetail.trace.mechanisms import design_noise, robust
 
 FACTORS = (0.5, 1.0, 1.5)
 SECRET, MSE = 24, 0.02

@@ -17,13 +17,12 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.errors import DataError
-from dovetail.trace.adversary.smoother import smoother
-from dovetail.trace.fit.maximum_likelihood import Fit, fit_kernel
-from dovetail.trace.kernels.stationary import Matern32
-from dovetail.trace.mechanisms.choose import design_noise
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.plane import TangentPlane
-from dovetail.trace.trace import Trace
+from dovetail.trace.descent import Budget
+from dovetail.trace.fit import Fit, fit_kernel
+from dovetail.trace.kernels import Matern32
+from dovetail.trace.mechanisms import design_noise
+from dovetail.trace.rehearsal import smoother
+from dovetail.trace.trace import TangentPlane, Trace
 
 SEED, STEP, RADIUS = 1, 15.0, 100.0
 ERRORS = (50.0, 100.0, 200.0)

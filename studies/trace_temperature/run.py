@@ -14,12 +14,11 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.errors import DataError
-from dovetail.trace.adversary.smoother import smoother
-from dovetail.trace.fit.maximum_likelihood import Fit, fit_kernel
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.kernels.stationary import Matern52
-from dovetail.trace.mechanisms.choose import design_noise
-from dovetail.trace.mechanisms.design import Budget
+from dovetail.trace.descent import Budget
+from dovetail.trace.fit import Fit, fit_kernel
+from dovetail.trace.kernels import Floats, Matern52
+from dovetail.trace.mechanisms import design_noise
+from dovetail.trace.rehearsal import smoother
 from dovetail.trace.trace import Trace
 
 SEED, STEP, POINTS, NOON = 1, 1800.0, 48, 24

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 from studies.record import command, picture, record
 
-from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.clones import ClonePair
 
 SEED = 21
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)  # epsilon / epsilon0

@@ -58,13 +58,13 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.order_privacy.exact_alpha import exact_alpha
+from dovetail.account.order_privacy import exact_alpha
 from dovetail.core.entropy import Permutation
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import kendall, published_width_bound
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.mallows_distribution import inversions
+from dovetail.shuffle.sampling.mallows import inversions
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import kendall, published_width_bound
 
 NAMED = {4: (4, 5, 7), 5: (5, 2, 3, 8, 4), 8: (8, 3, 5)}
 REFERENCE = (5, 2, 3, 8, 4, 1, 6, 7)

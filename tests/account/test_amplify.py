@@ -8,7 +8,7 @@ from tests.tiers import one_in
 from dovetail.account.amplify import SOURCES, amplify, central_epsilon, list_bounds
 from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.clones import ClonePair
 from dovetail.account.mechanism_law import everybody_bound, mechanism_law
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError

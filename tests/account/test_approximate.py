@@ -6,8 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from dovetail.account.clones.approximate import amplify_approximate, smallest_epsilon
-from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.clones import ClonePair, amplify_approximate, smallest_epsilon
 from dovetail.core.errors import ParameterError
 
 GRID = [(0.5, 1e-13, 10**4), (1.0, 1e-12, 10**3), (1.0, 1e-16, 10**6), (4.0, 1e-14, 10**5), (2.0, 1e-10, 3)]

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dovetail.account.clones.binomial_tail import (
+from dovetail.account.clones import (
     MILLS_ERROR,
     PMF_ERROR,
     symmetric_binomial_tail,

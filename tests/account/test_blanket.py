@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 from tests.tiers import one_in
 
-from dovetail.account.blanket.contour_sum import contour_sum
-from dovetail.account.blanket.count_sum import count_sum
-from dovetail.account.blanket.expected_positive_part import expected_positive_part, gridded_positive_part
-from dovetail.account.blanket.exponential_tilt import ExponentialTilt, GridSteps, saddle_point
-from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.blanket.tilted_convolution import convolve_copies
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.core.bracket import Bracket
+from dovetail.account.clones import ClonePair
+from dovetail.account.expected_positive_part import (
+    ExponentialTilt,
+    GridSteps,
+    contour_sum,
+    convolve_copies,
+    count_sum,
+    expected_positive_part,
+    gridded_positive_part,
+    saddle_point,
+)
+from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.core.certified import Bracket
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.numeric.special import binomial_pmf
+from dovetail.core.special import binomial_pmf
 
 CLONE_ERROR = 2e-9  # the pair's own margin
 

@@ -7,9 +7,9 @@ from tests.tiers import tiered
 
 from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import MARGIN, max_epsilon, min_people
-from dovetail.account.clones.stronger_clones import ClonePair, Kind
+from dovetail.account.clones import ClonePair, Kind
 from dovetail.account.compose import compose
-from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.hadamard import Hadamard

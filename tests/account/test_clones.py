@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dovetail.account.clones.stronger_clones import RESOLUTION, ClonePair, Kind
+from dovetail.account.clones import RESOLUTION, ClonePair, Kind
 from dovetail.core.errors import ParameterError
 
 KINDS: tuple[Kind, Kind] = ("stronger clones", "clones")

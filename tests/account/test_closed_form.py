@@ -6,18 +6,24 @@ from math import exp, expm1, inf, log, sqrt, tanh
 import numpy as np
 import pytest
 
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.closed_form.blanket_bounds import bennett, bennett_function, hoeffding
-from dovetail.account.closed_form.clones_bounds import (
+from dovetail.account.clones import ClonePair
+from dovetail.account.closed_forms import (
+    ADAPTIVE,
+    FIXED,
+    ShuffleParameters,
+    bennett,
+    bennett_function,
     clones_focs,
     clones_workshop,
+    closed_forms,
+    erlingsson,
+    hoeffding,
+    krr_upper_law,
+    random_check_ins,
     stronger_published,
     stronger_tight,
 )
-from dovetail.account.closed_form.closed_forms import ADAPTIVE, FIXED, closed_forms, krr_upper_law
-from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
-from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
+from dovetail.account.privacy_blanket import BlanketLaw
 from dovetail.core.errors import ParameterError
 
 FORMS = (*ADAPTIVE, *FIXED)

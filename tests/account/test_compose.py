@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from tests.tiers import one_in, tiered
 
-from dovetail.account.clones.stronger_clones import ClonePair, Kind
+from dovetail.account.clones import ClonePair, Kind
 from dovetail.account.compose import Composition, compose, composed_delta
-from dovetail.account.composition.pld_convolution import convolve_near, convolve_plds, shift_quantile
-from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, optimistic_pld, pessimistic_pld
-from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.privacy_loss import (
+    PrivacyLossDistribution,
+    convolve_near,
+    convolve_plds,
+    optimistic_pld,
+    pessimistic_pld,
+    shift_quantile,
+)
+from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.curve import curve
+from dovetail.account.amplify import curve
+from dovetail.account.clones import ClonePair
 from dovetail.core.errors import ParameterError
 
 AXES = {

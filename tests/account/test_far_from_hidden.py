@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dovetail.account.amplify import amplify
-from dovetail.account.blanket.exponential_tilt import saddle_point
-from dovetail.core.numeric.special import Reals
+from dovetail.account.expected_positive_part import saddle_point
+from dovetail.core.special import Reals
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.unary import Unary

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from tests.tiers import EXHAUST
 
+from dovetail.account import privacy_loss
 from dovetail.account.amplify import amplify
 from dovetail.account.bound import Bound
-from dovetail.account.clones.binomial_tail import symmetric_binomial_tail, without_compiled_loops
-from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.clones import ClonePair, symmetric_binomial_tail, without_compiled_loops
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition import privacy_loss
-from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, optimistic_pld, pessimistic_pld
-from dovetail.account.composition.renyi import renyi_divergence
+from dovetail.account.privacy_loss import PrivacyLossDistribution, optimistic_pld, pessimistic_pld
+from dovetail.account.renyi import renyi_divergence
 from dovetail.core.errors import DataError, ParameterError
 
 ORDERS = [1.5, 4.0, 32.0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from dovetail.account.closed_form.guess import guess_bound, guess_bounds
+from dovetail.account.closed_forms import guess_bound, guess_bounds
 from dovetail.core.errors import DataError, ParameterError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition.interop import renyi_curve, to_dp_accounting
-from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.renyi import renyi_curve, to_dp_accounting
+from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import MissingExtraError, ParameterError, UnsupportedError
 
 accounting = pytest.importorskip("dp_accounting")
@@ -83,7 +83,7 @@ def test_the_renyi_curve_converts_there_as_here() -> None:
     theirs, _ = rdp.compute_epsilon(curve.orders, curve.divergences, 1e-6)
     ours = compose(1_000, epsilon0=1.0, n=10_000, delta=1e-6).epsilon
     assert ours is not None and ours < theirs < 1.2 * ours
-    from dovetail.account.composition.renyi import renyi_epsilon
+    from dovetail.account.renyi import renyi_epsilon
 
     assert theirs == pytest.approx(renyi_epsilon(curve.orders, curve.divergences, delta=1e-6), rel=1e-12)
 

@@ -10,21 +10,21 @@ from tests.tiers import one_in, tiered
 
 from dovetail.account.amplify import amplify
 from dovetail.account.attack_lower_bound import ERROR, MixedAttack, attack_lower, mixed_laws
-from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.clones.stronger_clones import LEAST, ClonePair
+from dovetail.account.binary import FAR, BinaryExact, MixtureCover, most_exact
+from dovetail.account.clones import LEAST, ClonePair
+from dovetail.account.finite_channel import MOST_PAIRS, FiniteChannelLaw
 from dovetail.account.mechanism_law import declared_laws, law_bounds, mechanism_attack, mechanism_law
-from dovetail.account.mechanisms.binary import FAR, BinaryExact, MixtureCover, most_exact
-from dovetail.account.mechanisms.finite_channel import MOST_PAIRS, FiniteChannelLaw
 from dovetail.account.mechanisms.hadamard import hadamard_law
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
 from dovetail.account.mechanisms.laplace import grid_laplace_dataset, grid_laplace_law
 from dovetail.account.mechanisms.local_hashing import hashing_law
 from dovetail.account.mechanisms.unary import unary_law
-from dovetail.core import registries
+from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.core import stages as registries
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.core.stages import NumericRandomizer, Randomizer
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dovetail.account.mechanisms.mixture.binomial_window import binomial_window
-from dovetail.account.mechanisms.mixture.krr_mixture import MixtureLaw, amplify_mixture
-from dovetail.account.mechanisms.mixture.likelihood_gain import Draws
-from dovetail.account.mechanisms.mixture.uniform_count import uniform_count
+from dovetail.account.mixture import Draws, MixtureLaw, amplify_mixture, binomial_window, uniform_count
 from dovetail.randomize.krr import KRR
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.statistics import expect_caught, expect_mean
 
 from dovetail.account.amplify import amplify
-from dovetail.account.closed_form.memoization import chain_of, memoized_guarantee
+from dovetail.account.compose import chain_of, memoized_guarantee
 from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError, UnsupportedError

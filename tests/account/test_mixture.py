@@ -8,11 +8,11 @@ import pytest
 from tests.statistics import expect_caught, expect_mean
 
 from dovetail.account.amplify import amplify
-from dovetail.account.composition.mixture_rounds import MixtureRounds
-from dovetail.account.mechanisms.mixture.krr_mixture import MixtureLaw, amplify_mixture, worst_others
+from dovetail.account.mixture import MixtureLaw, amplify_mixture, worst_others
+from dovetail.account.rounds import MixtureRounds
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.estimate.mixture import estimate_mixture, estimate_mixture_counts
+from dovetail.estimate.classes import estimate_mixture, estimate_mixture_counts
 from dovetail.randomize.krr import KRR
 
 HALF = [(50_000, 1.0), (50_000, 4.0)]

@@ -7,11 +7,11 @@ from itertools import permutations, product
 import pytest
 
 from dovetail.account.amplify import amplify
-from dovetail.account.composition.personal import ShuffledGroup, personal_guarantees
-from dovetail.account.mechanisms.binary import BinaryExact
+from dovetail.account.binary import BinaryExact
+from dovetail.account.compose import ShuffledGroup, personal_guarantees
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.krr import KRR
 
 
@@ -68,6 +68,6 @@ def test_a_group_without_a_guarantee_is_named(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object, **__: object) -> None:
         raise UnsupportedError("nothing holds")
 
-    monkeypatch.setattr("dovetail.account.composition.personal.amplify", refuse)
+    monkeypatch.setattr("dovetail.account.compose.amplify", refuse)
     with pytest.raises(UnsupportedError, match="group 'all': nothing holds"):
         personal_guarantees({"all": ShuffledGroup(1.0, 10)}, delta=1e-6)

@@ -9,21 +9,24 @@ import numpy as np
 import pytest
 from tests.shuffle.symmetric import everybody, everything, groups_of, largest_change, log_law, moved
 
-from dovetail.account.order_privacy.composition import compose_releases, mixture
-from dovetail.account.order_privacy.exact_alpha import exact_alpha
-from dovetail.account.order_privacy.exhaustive_inference import inferential_loss, informed_loss, two_orders
-from dovetail.account.order_privacy.posterior_odds import (
+from dovetail.account.order_privacy import (
+    compose_releases,
     definetti_interval,
+    exact_alpha,
     exchange_epsilon,
+    inferential_loss,
+    informed_loss,
+    mixture,
     posterior_interval,
     reidentification_bound,
+    two_orders,
 )
 from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.comparison.sattolo import Sattolo
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.comparison import Sattolo
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.permutations import inverse

@@ -11,30 +11,29 @@ from scipy.stats import beta, hypergeom
 from tests.shuffle.symmetric import everything, naive_inversions
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law
 
-from dovetail.account.order_privacy.preservation import (
+from dovetail.account.preservation import (
     Preservation,
+    arrangements,
     clopper_pearson,
     expected_block_retention,
-    preservation,
-    retention_quantile,
-    sample_replacements,
-)
-from dovetail.account.order_privacy.replacement_counts import (
-    arrangements,
     hamming_counts,
     hamming_preservation,
     max_replacements,
     prefix_failure_probability,
     prefix_replacement_distribution,
+    preservation,
+    retention_quantile,
+    sample_replacements,
+    smallest_alpha_for_members,
+    smallest_alpha_for_prefix,
 )
-from dovetail.account.order_privacy.smallest_alpha import smallest_alpha_for_members, smallest_alpha_for_prefix
-from dovetail.core.bracket import Bracket
+from dovetail.core.certified import Bracket
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
+from dovetail.shuffle.sampling.mallows import draw_mallows
 from dovetail.shuffle.uniform import Uniform
 
 THETAS = [0.0, 1e-300, 1e-9, 0.05, 1.0, 4.0, math.inf]
@@ -247,7 +246,7 @@ def test_every_look_of_a_search_takes_its_share_of_what_may_go_wrong(
         asked.append(1.0 - confidence)
         return Preservation(0.9, 0, 1, Bracket(0.0, 0.0), confidence)
 
-    monkeypatch.setattr("dovetail.account.order_privacy.smallest_alpha.preservation", look)
+    monkeypatch.setattr("dovetail.account.preservation.preservation", look)
     smallest_alpha_for_members(lambda alpha: Uniform(4), [0], eta=0.9, delta=0.2, draws=1, rng=rng)
     assert asked == pytest.approx([0.01 / 128] * 2, rel=1e-9), "of two searches of at most 64 looks, 0.99 together"
 

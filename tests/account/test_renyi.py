@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dovetail.account.clones.stronger_clones import ClonePair, Kind
+from dovetail.account.clones import ClonePair, Kind
 from dovetail.account.compose import compose
-from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, pessimistic_pld
-from dovetail.account.composition.renyi import add_divergences, pld_divergence, renyi_divergence, renyi_epsilon
+from dovetail.account.privacy_loss import PrivacyLossDistribution, pessimistic_pld
+from dovetail.account.renyi import add_divergences, pld_divergence, renyi_divergence, renyi_epsilon
 from dovetail.core.errors import ParameterError
 
 ORDERS = np.array([1.001, 1.5, 2.0, 8.0, 40.0, 300.0])

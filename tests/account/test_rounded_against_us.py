@@ -13,14 +13,12 @@ import flint
 import numpy as np
 import pytest
 
-from dovetail.account.clones.binomial_tail import weighted_positive_part, without_compiled_loops
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.clones.truncated_binomial import TruncatedBinomial
+from dovetail.account.clones import ClonePair, TruncatedBinomial, weighted_positive_part, without_compiled_loops
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition.pld_convolution import ComposedPLD
-from dovetail.account.composition.shuffled_round import ShuffledRound
-from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw
-from dovetail.core.bracket import Bracket
+from dovetail.account.finite_channel import FiniteChannelLaw
+from dovetail.account.privacy_loss import ComposedPLD
+from dovetail.account.rounds import ShuffledRound
+from dovetail.core.certified import Bracket
 
 PAIR = ClonePair(2.0, 11)
 EPSILONS = [0.0, 0.1, 0.7, 1.5, 1.9]

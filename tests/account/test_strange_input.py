@@ -11,12 +11,11 @@ import pytest
 from tests.tiers import EXHAUST
 
 import dovetail as dt
-from dovetail.account.closed_form.user_dummies import user_dummies_for
-from dovetail.account.composition.questions import JointReport, OneQuestion
+from dovetail.account.dummies import user_dummies_for
+from dovetail.account.questions import JointReport, OneQuestion
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import DovetailError
-from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
 
 STRANGE: dict[str, Any] = {
     "None": None,

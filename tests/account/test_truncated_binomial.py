@@ -6,9 +6,9 @@ from math import comb, log
 import numpy as np
 import pytest
 
-from dovetail.account.clones import truncated_binomial as windows
-from dovetail.account.clones.truncated_binomial import truncated_binomial
-from dovetail.account.threshold_search import bracket_root
+from dovetail.account import clones as windows
+from dovetail.account.bound import bracket_root
+from dovetail.account.clones import truncated_binomial
 
 
 @pytest.mark.parametrize("q", [0.5, 0.25, 1 / 64, 63 / 64])

@@ -12,14 +12,19 @@ from scipy.stats import t as t_law
 from tests.statistics import FALSE_ALARM, expect_caught, expect_share, rng_of
 from tests.tiers import one_in
 
-from dovetail.attack.reidentify.experiment import ReidentificationResult, recall_precision, reidentify
-from dovetail.attack.reidentify.forest import ForestAttack
-from dovetail.attack.reidentify.records import Records, release_rounds
+from dovetail.attack.experiment.reidentify import (
+    ForestAttack,
+    Records,
+    ReidentificationResult,
+    recall_precision,
+    reidentify,
+    release_rounds,
+)
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups

@@ -7,8 +7,7 @@ from scipy.stats import t as t_law
 from tests.attack.planted import planted
 from tests.statistics import FALSE_ALARM, expect_broken, expect_caught, expect_law, expect_mean
 
-from dovetail.attack.experiment.result import AttackResult
-from dovetail.attack.experiment.run_attack import attack_released, run_attack
+from dovetail.attack.experiment.run_attack import AttackResult, attack_released, run_attack
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote, _vote
 from dovetail.core.entropy import Entropy, simulation
@@ -18,7 +17,7 @@ from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups

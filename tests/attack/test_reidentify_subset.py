@@ -8,9 +8,14 @@ import pytest
 from scipy.stats import hypergeom
 from tests.statistics import expect_broken, expect_law
 
-from dovetail.account.order_privacy.posterior_odds import reidentification_bound
-from dovetail.attack.experiment.result import AttackResult
-from dovetail.attack.reidentify.subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
+from dovetail.account.order_privacy import reidentification_bound
+from dovetail.attack.experiment.run_attack import AttackResult
+from dovetail.attack.experiment.subset_search import (
+    SubsetSearch,
+    best_subset_success,
+    reidentify_subset,
+    subset_bound,
+)
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -18,7 +23,7 @@ from dovetail.core.stages import FrequencyRandomizer, Shuffler
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.uniform import Uniform

@@ -8,19 +8,16 @@ import pytest
 from tests.tiers import tiered
 
 from dovetail.attack.experiment.run_attack import run_attack
-from dovetail.attack.posterior.regression import Regression
-from dovetail.attack.posterior.seats import DrawnOrders, EvenBlocks, seats_of
-from dovetail.attack.posterior.traits import candidate_traits
+from dovetail.attack.experiment.sender_model import DrawnOrders, EvenBlocks, Regression, candidate_traits, seats_of
 from dovetail.attack.sender_posterior import SenderPosterior
-from dovetail.core.attack import Knowledge
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, Shuffler
+from dovetail.core.stages import FrequencyRandomizer, Knowledge, Shuffler
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
@@ -244,7 +241,7 @@ def test_what_cannot_be_attacked_is_said(rng: Entropy) -> None:
 
 
 def test_too_many_people_for_eight_orders_are_refused(rng: Entropy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.attack.posterior.seats.MOST_SEATS", 7 * N)
+    monkeypatch.setattr("dovetail.attack.experiment.sender_model.MOST_SEATS", 7 * N)
     shuffler = Mallows.fit(Groups.from_labels(EVERYBODY // 2), alpha=1.0)
     with pytest.raises(UnsupportedError, match=r"1,200 people in 8 orders exceed 8,400"):
         seats_of(shuffler, EVERYBODY, draws=100, rng=rng)

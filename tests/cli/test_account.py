@@ -12,7 +12,7 @@ from tests.tiers import one_in
 
 from dovetail.account.amplify import amplify
 from dovetail.cli.main import invoke
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.randomize.krr import KRR
 
 ASKED = ("--n", "10000", "--delta", "1e-6")

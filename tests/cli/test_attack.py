@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 import typer.main
-from tests.pipeline.surveys import survey
+from tests.job.surveys import survey
 from tests.tiers import one_in
 
 from dovetail.cli.main import app, invoke
 from dovetail.core.entropy import simulation
-from dovetail.core.registries import ATTACKS, RANDOMIZERS
+from dovetail.core.stages import ATTACKS, RANDOMIZERS
 from dovetail.datasets.synthetic_loads import synthetic_loads
-from dovetail.pipeline.files.released_rows import rows_of_people
+from dovetail.table.released import rows_of_people
 
 DEVICES, ROUNDS = 6, 60
 QUICK = ["--trees", "20", "--permutations", "99", "--seed", "1"]

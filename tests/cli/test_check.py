@@ -13,8 +13,8 @@ from tests.cli.messy_tables import TABLES, Messy
 
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
-from dovetail.pipeline.config.run_config import load_config
-from dovetail.pipeline.files.table import Survey, read_survey
+from dovetail.job.config import load_config
+from dovetail.table.reader import Survey, read_survey
 
 
 @pytest.fixture(autouse=True)

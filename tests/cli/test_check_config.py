@@ -11,8 +11,8 @@ from tests.cli.messy_tables import TABLES, Messy
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import DovetailError
-from dovetail.pipeline.config.build import build_collection
-from dovetail.pipeline.config.run_config import load_config
+from dovetail.job.build import build_collection
+from dovetail.job.config import load_config
 
 CONFIG = """schema_version = 1
 mode = "rehearsal"

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.surveys import survey
+from tests.job.surveys import survey
 
 from dovetail.account.amplify import amplify
 from dovetail.cli.main import invoke
-from dovetail.pipeline.run import run
+from dovetail.job.run import run
 
 HEAD = """schema_version = 1
 mode = "rehearsal"
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     survey().write_csv("survey.csv")
     monkeypatch.setattr(
-        "dovetail.pipeline.questions.collection.questions_guarantee",
+        "dovetail.job.questions.questions_guarantee",
         lambda parts, *, n, delta, **_: amplify(float(len(parts)), n=n, delta=delta),
     )
 

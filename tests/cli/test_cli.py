@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 import typer.main
-from tests.pipeline.surveys import survey
+from tests.job.surveys import survey
 from tests.tiers import one_in
 from tests.waiting import PATIENCE
 
 import dovetail as dt
-from dovetail.cli.console.verbs import VERBS as NAMED
 from dovetail.cli.main import app, invoke
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.cli.verbs import VERBS as NAMED
+from dovetail.core.stages import RANDOMIZERS
 
 DOVETAIL = [sys.executable, "-m", "dovetail"]
 VERBS = [
@@ -377,7 +377,7 @@ def test_an_unexpected_fault_is_one_line_and_status_one(
 
 WORKING = """
 import sys, time
-import dovetail.pipeline.files.write_report, dovetail.pipeline.evaluate.attacks
+import dovetail.job.rehearse, dovetail.job.attacks
 from dovetail.cli.main import invoke
 
 def pause(*_, **__):
@@ -414,7 +414,7 @@ def test_ctrl_c_leaves_nothing_and_says_so(work: str) -> None:
 def test_a_full_disk_leaves_nothing_and_says_so() -> None:
     program = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "from dovetail.cli.main import app, invoke; import dovetail.pipeline.run; "
+        "from dovetail.cli.main import app, invoke; import dovetail.job.run; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
         "sys.exit(invoke(['run', 'rehearsal.toml', '--out', 'out']))"
     )

@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 from dovetail.cli.collect import app as collect
 from dovetail.cli.main import invoke
 from dovetail.collect.files import load_campaign, load_keys
-from dovetail_protocol import mechanisms
+from dovetail_protocol import mechanism as protocol_mechanism
 
 NEW = ["new", "--owner", "owner.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
 ASKED = ["--id", "commute", "--question", 'How do you "get" to work?']
@@ -62,7 +62,7 @@ def test_status_of_a_server_that_starts_says_that_and_names_no_role_that_nobody_
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOVETAIL_TOKEN", "sesame")
-    monkeypatch.setattr("dovetail.cli.collect.server_client.SECONDS", 0.2)
+    monkeypatch.setattr("dovetail.cli.collect.query.SECONDS", 0.2)
     head = b"HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     with answering(head % b"502 Bad Gateway") as url:
         assert "behind the proxy there does not answer (status 502); does it start still?" in fails(
@@ -233,7 +233,7 @@ def test_a_randomizer_that_no_device_runs_makes_no_campaign(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert invoke(["collect", *NEW, *ASKED, *CATEGORIES]) == 0
-    monkeypatch.setattr(mechanisms, "names", lambda: ("laplace",))
+    monkeypatch.setattr(protocol_mechanism, "names", lambda: ("laplace",))
     again = [*NEW, *ASKED, *CATEGORIES, "--force"]
     for verb in (again, ["check", "campaign.toml"], ["sign", "campaign.toml", "--keys", "owner.key"]):
         assert "randomizer 'krr' has no form for devices, so no campaign can use it" in fails(capsys, *verb)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from dovetail.cli.collect import query, status
-from dovetail.cli.collect.server_client import NoSuchDocument
+from dovetail.cli.collect import query
+from dovetail.cli.collect import query as status
+from dovetail.cli.collect.query import NoSuchDocument
 from dovetail.cli.main import invoke
-from dovetail.collect.analyzer.answers.guarantee_sentences import doubt
+from dovetail.collect.analyzer.sentences import doubt
 from dovetail.collect.campaign.guarantees import ReleasedBatch
 
 URL = "http://127.0.0.1:8402"

@@ -8,8 +8,7 @@ import pytest
 
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
-from dovetail.plan.compare.comparison import ADVERSARIES
-from dovetail.plan.compare.mechanisms import compare_mechanisms
+from dovetail.plan.compare import ADVERSARIES, compare_mechanisms
 
 ASKED = ["compare", "--n", "2e3", "--k", "3", "--error", "0.06"]
 

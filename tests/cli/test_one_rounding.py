@@ -9,9 +9,9 @@ import pytest
 
 import dovetail as dt
 from dovetail.cli.main import invoke
-from dovetail.core.display.losses import error_in_words, guess_in_words, upward
-from dovetail.report.render.html import render_html
-from dovetail.report.render.terminal import print_report
+from dovetail.core.display import error_in_words, guess_in_words, upward
+from dovetail.report.html import render_html
+from dovetail.report.terminal import print_report
 
 N, ASKED = 400, ["--question", "frequency", "--k", "3", "--randomizer", "krr"]
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.plan.planner import plan_collection
 
 SHARE = ["plan", "--question", "frequency", "--k", "4", "--n", "1e5", "--delta", "1e-8"]

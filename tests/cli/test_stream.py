@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.pipeline.streams import loads
-from tests.pipeline.surveys import survey
+from tests.job.streams import loads
+from tests.job.surveys import survey
 
 import dovetail as dt
 from dovetail.cli.main import invoke

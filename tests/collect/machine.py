@@ -20,16 +20,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore, RoundKey
 from dovetail.collect.simulate.delivery_audit import AuditResult
-from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.simulation import Simulation
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.simulation import MessageFate, Role, SeededChance, SimulatedDevices, Simulation
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.entropy import simulation
-from dovetail_protocol.wire.message import inner_info, split
+from dovetail_protocol.messages import inner_info, split
 from dovetail_protocol.words import Words
 
 DEVICES, ROUNDS, MINIMUM = 5, 4, 3

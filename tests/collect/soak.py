@@ -41,16 +41,14 @@ from tests.collect.soak_rotation import KeyChanges, planned
 from tests.waiting import PATIENCE, until
 
 from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes, listed_parts
-from dovetail.collect.http.server import uvicorn_server
-from dovetail.collect.http.sockets import bind, url_of
+from dovetail.collect.http import bind, url_of, uvicorn_server
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
 from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
-from dovetail.collect.simulate.deployment import Deployment, ServerProcess, server_process
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, schedule
+from dovetail.collect.simulate.deployment import COMMUTE, Deployment, ServerProcess, schedule, server_process
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.outbox import Outbox
-from dovetail_protocol.wire.message import read_head
+from dovetail_protocol.messages import read_head
 
 _MOST = 1 << 14  # bytes that devices write down while all are ready, at most, before the next kill
 

@@ -12,7 +12,7 @@ from threading import Thread
 
 from tests.collect.servers import free_port
 
-from dovetail.collect.http.sockets import bind
+from dovetail.collect.http import bind
 from dovetail.collect.simulate.deployment import Deployment, ServerProcess
 
 

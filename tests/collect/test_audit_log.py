@@ -12,13 +12,13 @@ import pytest
 from tests.collect.shuffler import world as shuffler_world
 
 from dovetail.cli.main import invoke
-from dovetail.collect.analyzer import analyzer_config
-from dovetail.collect.audit_log import AuditLog, audit_key, verify_log
+from dovetail.collect.analyzer import analyzer as analyzer_config
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import load_keys, save_keys
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
+from dovetail.collect.logs import AuditLog, audit_key, verify_log
 from dovetail.collect.shuffler import shuffler_config
-from dovetail.collect.shuffler.close_request import owner_request
+from dovetail.collect.shuffler.campaigns import owner_request
 from dovetail.core.errors import DataError, ParameterError, StorageError
 from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
 

@@ -10,7 +10,7 @@ from tests.device.campaigns import campaign
 from tests.device.test_campaign import MALLOWS
 
 from dovetail.collect.batch import MOST_HEADER, PREFIX, SIGNATURE, Header, entry_bytes, head_bytes
-from dovetail_protocol.wire.message import Rejected, inner_bytes
+from dovetail_protocol.messages import Rejected, inner_bytes
 
 CAMPAIGN, KEYS = campaign()
 SHUFFLER = KEYS.shuffler_signing.verifying_key()

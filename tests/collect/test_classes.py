@@ -13,35 +13,38 @@ import pytest
 from tests.collect.analyzer import world as counted
 from typer.testing import CliRunner
 
-from dovetail.account.mechanisms.mixture.krr_mixture import amplify_mixture
+from dovetail.account.mixture import amplify_mixture
 from dovetail.cli.collect import app
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
-from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.answers import CampaignAnswers
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
-from dovetail.collect.analyzer.page.live_page import render
+from dovetail.collect.analyzer.live_page import render
 from dovetail.collect.analyzer.sealed_parts import count_parts
+from dovetail.collect.analyzer.sentences import guarantee_sentences
 from dovetail.collect.batch import Header
-from dovetail.collect.campaign.class_guarantees import MixedBatch, compose_promises
 from dovetail.collect.campaign.explain import explain
-from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, campaign_guarantees
+from dovetail.collect.campaign.guarantees import (
+    MixedBatch,
+    ReleasedBatch,
+    batch_guarantee,
+    campaign_guarantees,
+    compose_promises,
+)
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.simulate.faults import FaultRates, SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.simulation import Simulation, simulate
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign, among_classes, schedule
+from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign, among_classes, schedule
+from dovetail.collect.simulate.simulation import FaultRates, SeededChance, SimulatedDevices, Simulation, simulate
 from dovetail.collect.store.interfaces import BatchRecord
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
-from dovetail.estimate.mixture import estimate_mixture_counts
-from dovetail.pipeline.config.sections import DataSection
+from dovetail.estimate.classes import estimate_mixture_counts
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Missing
+from dovetail.table.data_section import DataSection
 from dovetail_device.entropy import system_entropy
+from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.wire import message
-from dovetail_protocol.wire.message import Rejected
+from dovetail_protocol.messages import Rejected
 
 CLASSES = {"careful": 0.5, "open": 3.0}
 DEVICES = 12

@@ -18,10 +18,8 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
 from dovetail.collect.simulate.demo import prepare_demo
-from dovetail.collect.simulate.deployment import ServerProcess
-from dovetail.collect.simulate.faults import SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.throwaway_campaign import APPLIANCE, COMMUTE, ThrowawayCampaign
+from dovetail.collect.simulate.deployment import APPLIANCE, COMMUTE, ServerProcess, ThrowawayCampaign
+from dovetail.collect.simulate.simulation import SeededChance, SimulatedDevices
 from dovetail.core.errors import OutputError, ParameterError
 
 DEMO = [sys.executable, "-m", "dovetail", "collect", "demo"]

@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.collect.campaign.live_roster import LiveRoster
-from dovetail.collect.campaign.mapped_roster import MappedRoster, changes_of, is_mapped, open_roster, write_mapped
-from dovetail.collect.campaign.roster import Roster, RosterEntry
+from dovetail.collect.campaign.roster import (
+    LiveRoster,
+    MappedRoster,
+    Roster,
+    RosterEntry,
+    changes_of,
+    is_mapped,
+    open_roster,
+    write_mapped,
+)
 from dovetail.core.errors import ConfigError, DataError, OutputError
 from dovetail_protocol.keys import VerifyingKey
 

@@ -9,9 +9,9 @@ import pytest
 from tests.collect.analyzer import world as analyzer_world
 from tests.collect.shuffler import world as shuffler_world
 
-from dovetail.cli.collect.server_client import ServerClient
+from dovetail.cli.collect.query import ServerClient
 from dovetail.cli.main import invoke
-from dovetail.collect.analyzer import analyzer_config
+from dovetail.collect.analyzer import analyzer as analyzer_config
 from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler import shuffler_config
 from dovetail.core.errors import ConfigError

@@ -10,14 +10,13 @@ import pytest
 from tests.collect.durability import disk_steps
 
 from dovetail.cli.main import invoke
-from dovetail.collect.analyzer import analyzer_config
+from dovetail.collect.analyzer import analyzer as analyzer_config
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.files import load_campaign, load_keys
-from dovetail.collect.rotation import ServerFile, destroy, free_name
+from dovetail.collect.files import ServerFile, destroy, free_name, load_campaign, load_keys
 from dovetail.collect.shuffler import shuffler_config
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.wire.message import plain, seal
+from dovetail_protocol.messages import plain, seal
 
 SHUFFLER = """# our shuffler
 schema_version = 1

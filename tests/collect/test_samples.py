@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from tests.device.campaigns import keys
 from tests.device.test_campaign import MISSING, WRONG
 
-from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig
-from dovetail.collect.analyzer.analyzer_config import load as load_analyzer
+from dovetail.collect.analyzer.analyzer import AnalyzerConfig
+from dovetail.collect.analyzer.analyzer import load as load_analyzer
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.files import load_campaign
 from dovetail.collect.shuffler.shuffler_config import ShufflerConfig

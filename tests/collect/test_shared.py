@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.collect import logs, server_log
-from dovetail.collect.campaign.live_roster import LiveRoster
-from dovetail.collect.campaign.roster import Roster, RosterEntry
+from dovetail.collect import logs
+from dovetail.collect import logs as server_log
+from dovetail.collect.campaign.roster import LiveRoster, Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock, SystemClock
-from dovetail.collect.http.problems import STATUS, problem, read_problem
+from dovetail.collect.http import STATUS, problem, read_problem
 from dovetail.core.errors import ConfigError, DataError, OutputError, ParameterError
 from dovetail_protocol.keys import SigningKey
 

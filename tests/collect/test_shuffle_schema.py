@@ -11,15 +11,13 @@ from tests.device.campaigns import campaign, changed, document, toml
 from tests.device.test_campaign import MALLOWS, VALUES
 
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
-from dovetail.collect.campaign.draft_campaign import draft_campaign
-from dovetail.collect.campaign.fit_shuffler import fit
-from dovetail.collect.campaign.shuffle_schema import shuffle_section
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.campaign.terms import draft_campaign, fit, shuffle_section
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.core.errors import ConfigError
-from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
-from dovetail.pipeline.config.run_config import parse_config
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
+from dovetail.job.config import parse_config
 from dovetail_device.ledger import terms_of
-from dovetail_protocol import mechanisms
+from dovetail_protocol import mechanism as protocol_mechanism
 from dovetail_protocol.campaign import draft
 from dovetail_protocol.keys import RoleKeys
 
@@ -144,7 +142,7 @@ def test_nobody_works_with_a_wrong_shuffle_table(tmp_path: Path) -> None:
 
 
 def test_a_randomizer_that_no_device_runs_is_refused_in_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanisms, "names", lambda: ("laplace", "unary"))
+    monkeypatch.setattr(protocol_mechanism, "names", lambda: ("laplace", "unary"))
     body = toml(document())
     with pytest.raises(ConfigError, match="randomizer 'krr' has no form for devices, so no campaign can use it"):
         draft_campaign(body)
@@ -153,4 +151,4 @@ def test_a_randomizer_that_no_device_runs_is_refused_in_one_clear_sentence(monke
 
 
 def test_every_randomizer_of_devices_is_one_that_the_analyst_knows() -> None:
-    assert set(mechanisms.names()) <= set(RANDOMIZERS.names())
+    assert set(protocol_mechanism.names()) <= set(RANDOMIZERS.names())

@@ -17,16 +17,21 @@ from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.shuffler.report_intake import ACCEPTED, CheckedReport, Reply, ReportIntake
-from dovetail.collect.simulate.faults import FaultRates, SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.simulation import Simulation, SimulationResult, simulate
-from dovetail.collect.simulate.throwaway_campaign import (
+from dovetail.collect.shuffler.intake import ACCEPTED, CheckedReport, Reply, ReportIntake
+from dovetail.collect.simulate.deployment import (
     APPLIANCE,
     COMMUTE,
     ThrowawayCampaign,
     schedule,
     simulated_document,
+)
+from dovetail.collect.simulate.simulation import (
+    FaultRates,
+    SeededChance,
+    SimulatedDevices,
+    Simulation,
+    SimulationResult,
+    simulate,
 )
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError

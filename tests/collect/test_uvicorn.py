@@ -14,8 +14,8 @@ from tests.waiting import LoopClock
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from dovetail.collect.http import limits
-from dovetail.collect.http.request_deadline import RequestDeadline
+from dovetail.collect import http as limits
+from dovetail.collect.http import RequestDeadline
 
 PROJECT = Path(__file__).parent.parent.parent / "pyproject.toml"
 

@@ -32,15 +32,22 @@ from starlette.routing import Route
 from starlette.types import Message
 from tests.waiting import PATIENCE, LoopClock, until
 
-from dovetail.collect.http import limits
-from dovetail.collect.http.application import Health, strict_app
-from dovetail.collect.http.bodies import read_limited, stream_limited
-from dovetail.collect.http.middleware import HEADERS
-from dovetail.collect.http.problems import Refusal, read_problem
-from dovetail.collect.http.server import run_until_stopped, uvicorn_server
-from dovetail.collect.http.sockets import bind, url_of
+from dovetail.collect import http as limits
+from dovetail.collect.http import (
+    HEADERS,
+    Health,
+    Refusal,
+    bind,
+    read_limited,
+    read_problem,
+    run_until_stopped,
+    stream_limited,
+    strict_app,
+    url_of,
+    uvicorn_server,
+)
 from dovetail.core.errors import ConfigError, OutputError, StorageError
-from dovetail_protocol.wire.message import Rejected
+from dovetail_protocol.messages import Rejected
 
 MOST = 1000
 
@@ -319,10 +326,10 @@ import asyncio, sys
 from contextlib import asynccontextmanager
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from dovetail.collect import server_log
-from dovetail.collect.http import limits
-from dovetail.collect.http.application import Health, strict_app
-from dovetail.collect.http.server import run_until_stopped
+from dovetail.collect import logs as server_log
+import dovetail.collect.http as limits
+from dovetail.collect.http import Health, strict_app
+from dovetail.collect.http import run_until_stopped
 
 server_log.setup(sys.stderr)
 limits.STOP_SECONDS = 600

@@ -8,12 +8,11 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
+from dovetail.core.compiled import HINT, is_compiled
 from dovetail.core.entropy import simulation
-from dovetail.core.numeric.compiled import HINT, is_compiled
-from dovetail.core.registries import RANDOMIZERS
-from dovetail.core.stages import FrequencyRandomizer
+from dovetail.core.stages import RANDOMIZERS, FrequencyRandomizer
 from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -52,7 +51,7 @@ def test_without_numba_the_loops_run_and_a_hint_says_what_is_faster() -> None:
         "import sys; sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
         "import importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'numba' else real(name, *rest)\n"
-        "import dovetail as dt; from dovetail.cli.console.progress import faster\n"
+        "import dovetail as dt; from dovetail.cli.progress import faster\n"
         "assert faster() == ''\n"
         "reports = dt.KRR(k=3, epsilon=1.0).randomize([0, 1, 2] * 50)\n"
         "assert set(reports.tolist()) <= {0, 1, 2}\n"

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from tests.core.written import read
 
 import dovetail as dt
-from dovetail.core.display.decimals import decimals_of, toward
-from dovetail.core.display.display import MOST_ROWS, Display, Grid
-from dovetail.core.display.figure import COLOURS
+from dovetail.core.display import COLOURS, MOST_ROWS, Display, Grid, decimals_of, toward
 from dovetail.core.estimate import Estimate
-from dovetail.estimate.aggregates import QuantileEstimate
-from dovetail.estimate.simplex import project_to_simplex
+from dovetail.estimate.frequency import project_to_simplex
+from dovetail.estimate.mean import QuantileEstimate
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e&\"'"
 

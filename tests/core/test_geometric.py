@@ -7,8 +7,8 @@ import pytest
 from tests.randomize.chosen import Chosen
 from tests.statistics import expect_broken, expect_law
 
+from dovetail.core.discrete_noise import discrete_laplace, geometric
 from dovetail.core.entropy import Entropy
-from dovetail.core.numeric.geometric import discrete_laplace, geometric
 from dovetail_protocol.exact_thresholds import WORD, GeometricLaw, exp_bracket
 
 DRAWS = 200_000

@@ -11,15 +11,14 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 from tests.randomize.chosen import FREQUENCY, NUMERIC, TABULATED
 from tests.statistics import expect_broken, expect_law
 
-from dovetail.core.entropy import Entropy, system_entropy
-from dovetail.core.entropy.keyed import KeyedEntropy, keyed_prints, purpose_key
+from dovetail.core.discrete_noise import discrete_laplace
+from dovetail.core.entropy import Entropy, KeyedEntropy, keyed_prints, purpose_key, system_entropy
 from dovetail.core.errors import ParameterError
-from dovetail.core.numeric.geometric import discrete_laplace
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.sampling import chunks
-from dovetail.randomize.sampling.bernoulli import coins
-from dovetail.shuffle.sampling.planar_noise import planar_laplace
+from dovetail.randomize.sampling import coins as chunks
+from dovetail.randomize.sampling.coins import coins
+from dovetail.shuffle.sampling.permutations import planar_laplace
 
 KEY = bytes(range(32))
 N = 3000

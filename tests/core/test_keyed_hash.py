@@ -5,7 +5,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from dovetail.core.numeric.keyed_hash import keyed_hashes
+from dovetail.core.keyed_hash import keyed_hashes
 
 
 @pytest.mark.parametrize(("key", "size"), [(bytes(range(32)), 8), (b"k" * 64, 12), (b"short", 64)])

@@ -7,8 +7,8 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
 from dovetail.core.registry import Registry
+from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS
 
 MODULE = """
 from typing import ClassVar

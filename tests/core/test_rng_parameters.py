@@ -8,41 +8,35 @@ import polars as pl
 import pytest
 
 import dovetail as dt
-from dovetail.account.order_privacy.preservation import preservation, sample_replacements
-from dovetail.account.order_privacy.smallest_alpha import smallest_alpha_for_members
+from dovetail.account.preservation import preservation, sample_replacements, smallest_alpha_for_members
 from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
+from dovetail.attack.experiment.reidentify import ForestAttack, Records, reidentify, release_rounds
 from dovetail.attack.experiment.run_attack import attack_released, run_attack
+from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_subset
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote
-from dovetail.attack.reidentify.experiment import reidentify
-from dovetail.attack.reidentify.forest import ForestAttack
-from dovetail.attack.reidentify.records import Records, release_rounds
-from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset
-from dovetail.core import registries
+from dovetail.core import stages as registries
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.stages import NumericRandomizer, Randomizer, Shuffler
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.synthetic_loads import synthetic_loads
-from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.local import DebiasedEstimator, GroupShares
+from dovetail.estimate.robust_mean import bootstrap_mean
+from dovetail.job.fleet import Fleet, FleetRun
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.pipeline.stream.fleet import Fleet
-from dovetail.pipeline.stream.fleet_run import FleetRun
-from dovetail.plan.compare.mechanisms import compare_mechanisms
+from dovetail.plan.compare import compare_mechanisms
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.comparison.cayley_hamming import cayley_mallows, hamming_mallows
-from dovetail.shuffle.comparison.sattolo import Sattolo
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.comparison import Sattolo, cayley_mallows, hamming_mallows
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
-from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core
+from dovetail.shuffle.sampling.mallows import draw_mallows, shuffle_out_of_core
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.core.bracket import Bracket
+from dovetail.core.certified import Bracket, round_up_largest_product, round_up_to_double
 from dovetail.core.errors import ParameterError
-from dovetail.core.numeric.rounding import round_up_largest_product, round_up_to_double
 
 
 @given(value=st.fractions(min_value=0, max_value=10**12))

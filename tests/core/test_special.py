@@ -6,7 +6,7 @@ from math import comb, factorial, log
 import numpy as np
 import pytest
 
-from dovetail.core.numeric.special import (
+from dovetail.core.special import (
     bernstein_reach,
     binomial_cdf,
     binomial_log_pmf,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dovetail.account.amplify import amplify
-from dovetail.account.closed_form.dummies import dummies_guarantee
+from dovetail.account.dummies import dummies_guarantee
 from dovetail.core.errors import ParameterError
 from dovetail.core.verdict import (
     LIMITS,
@@ -23,7 +23,7 @@ from dovetail.core.verdict import (
     warnings_of,
     word_of,
 )
-from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.sampling.dummies import Dummies
 
 LOCAL = (0.0, 0.5, 1.0, 1.0001, 2.0, 3.0, 4.5, 5.0, 9.0, 20.0, 600.0, math.inf)
 CENTRAL = (0.0, 0.1, 0.9, 1.0, 2.5, 3.0, 4.9, 9.0, 600.0, math.inf)

@@ -17,7 +17,7 @@ from dovetail.datasets.california import california_housing
 from dovetail.datasets.sml2010 import sml2010
 from dovetail.datasets.texas import texas
 from dovetail.datasets.twitch import friendship_axes, twitch, twitch_friendships
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 
 PERSON = "39, State-gov, 77516, Bachelors, 13, Never-married, ?, Not-in-family, White, Male, 2174, 0, 40, Peru, <=50K"
 ADULT = f"|1x3 Cross validator\n{PERSON}.\n{PERSON.replace('39', '50').replace('<=', '>')}\n\n"

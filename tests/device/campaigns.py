@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from hashlib import shake_256
 from typing import Any
 
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import RANDOMIZERS
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import OpeningKey, SigningKey
-from dovetail_protocol.mechanisms import names
+from dovetail_protocol.mechanism import names
 
 SECRETS = {"x25519": 32, "mlkem768-x25519": 96}
 

@@ -6,7 +6,7 @@ import pytest
 
 from dovetail_protocol.endpoint import answer_topic, is_answer_topic
 from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.wire.answer import Answer, answer_header, make_answer, read_answer, read_answer_header
+from dovetail_protocol.messages import Answer, answer_header, make_answer, read_answer, read_answer_header
 
 KEY = SigningKey(bytes(range(32)))
 SHUFFLER = KEY.verifying_key()

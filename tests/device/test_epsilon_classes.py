@@ -10,10 +10,10 @@ from tests.device.words import SimulatedBits
 
 from dovetail.core.entropy import simulation
 from dovetail_device.ledger import terms_of
+from dovetail_protocol import messages as message
+from dovetail_protocol.epsilon_classes import EpsilonClass, find_class
 from dovetail_protocol.errors import ConfigError
-from dovetail_protocol.wire import message
-from dovetail_protocol.wire.epsilon_classes import EpsilonClass, find_class
-from dovetail_protocol.wire.message import Rejected
+from dovetail_protocol.messages import Rejected
 
 CLASSES = {"classes.standard": 4.0, "classes.careful": 1.0, "randomizer.epsilon": 4.0}
 # of the campaign without classes, as versions before them made it

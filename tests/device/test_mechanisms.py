@@ -12,7 +12,7 @@ from tests.statistics import expect_broken, expect_law
 from tests.tiers import one_in
 
 from dovetail.core.entropy import Entropy
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
@@ -24,10 +24,9 @@ from dovetail.randomize.window import Window
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.errors import DataError, ParameterError
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
-from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.mechanism import Mechanism, kind_of, mechanism, names
 from dovetail_protocol.mechanisms import budget_laplace as budget_mechanism
 from dovetail_protocol.mechanisms import hadamard as hadamard_mechanism
-from dovetail_protocol.mechanisms import kind_of, mechanism, names
 from dovetail_protocol.mechanisms import krr as krr_mechanism
 from dovetail_protocol.mechanisms import laplace as laplace_mechanism
 from dovetail_protocol.mechanisms import local_hashing as local_hashing_mechanism

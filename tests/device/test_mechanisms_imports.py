@@ -22,7 +22,7 @@ import sys
 for name in ("numpy", "scipy", "numba", "polars", "pydantic", "dovetail"):
     sys.modules[name] = None  # importing it raises ImportError
 from dovetail_device.entropy import system_entropy
-from dovetail_protocol.mechanisms import mechanism
+from dovetail_protocol.mechanism import mechanism
 for name, parameters in {
     "krr": {"k": 4}, "hadamard": {"k": 100}, "unary": {"k": 20}, "local_hashing": {"k": 9},
     "laplace": {"lower": 0, "upper": 2}, "budget_laplace": {"lower": 1, "upper": 2, "beta": 0.5, "rho": 0.5},

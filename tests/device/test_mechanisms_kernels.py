@@ -8,14 +8,14 @@ import pytest
 from tests.device.words import ChosenBits
 from tests.randomize.chosen import Chosen
 
+from dovetail.core.discrete_noise import geometric as kernel_geometric
 from dovetail.core.entropy import Entropy
-from dovetail.core.numeric.geometric import geometric as kernel_geometric
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.sampling.randomized_response import MOST_TABLED, UNSURE, offsets
+from dovetail.randomize.sampling.pure_protocol import MOST_TABLED, UNSURE, offsets
 from dovetail.randomize.unary import Unary
 from dovetail_protocol.exact_thresholds import WORD, geometric_digits
 from dovetail_protocol.mechanisms.laplace import geometric

@@ -11,7 +11,7 @@ from tests.device.campaigns import MECHANISMS, SECRETS, bytes_of, campaign
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.wire.message import (
+from dovetail_protocol.messages import (
     Envelope,
     Rejected,
     inner_bytes,

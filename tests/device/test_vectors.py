@@ -15,7 +15,7 @@ from tests.device.campaigns import campaign
 
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import SUITES, OpeningKey, SigningKey
-from dovetail_protocol.wire.message import inner_info, open_envelope, outer_info, plain, seal, split, wire_bytes
+from dovetail_protocol.messages import inner_info, open_envelope, outer_info, plain, seal, split, wire_bytes
 
 FOLDER = Path(__file__).parent / "vectors"
 PUBLISHED = json.loads((FOLDER / "hpke.json").read_text())

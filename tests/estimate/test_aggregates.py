@@ -21,15 +21,15 @@ from tests.tiers import one_in
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Tally
-from dovetail.estimate.aggregates import (
+from dovetail.estimate.mean import (
     FunctionEstimator,
     estimate_count_above,
     estimate_function,
+    estimate_mean,
     estimate_quantile,
     estimate_sum,
     estimate_variance,
 )
-from dovetail.estimate.mean import estimate_mean
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 

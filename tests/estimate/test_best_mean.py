@@ -6,8 +6,8 @@ from tests.tiers import one_in, tiered
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.estimate import Estimate
-from dovetail.estimate.best_mean import BestMean, best_mean, shrunken_mean
 from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.robust_mean import BestMean, best_mean, shrunken_mean
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 

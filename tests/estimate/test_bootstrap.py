@@ -6,8 +6,8 @@ from tests.statistics import expect_caught, expect_coverage, expect_mean, expect
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.estimate.bootstrap import bootstrap_mean, mean_of_resamples
 from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.robust_mean import bootstrap_mean, mean_of_resamples
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
@@ -63,7 +63,7 @@ def test_the_order_does_not_matter_and_the_seed_decides(rng: Entropy) -> None:
 
 
 def test_many_resamples_are_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch, rng: Entropy) -> None:
-    monkeypatch.setattr("dovetail.estimate.bootstrap._CELLS", 20)
+    monkeypatch.setattr("dovetail.estimate.robust_mean._CELLS", 20)
     result = bootstrap_mean(CLAMPED, np.array([0, 1, 2, 3, 8]), resamples=11, rng=rng)
     assert result.means.shape == (11,)
 

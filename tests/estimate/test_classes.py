@@ -10,7 +10,7 @@ from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_sta
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
-from dovetail.estimate.budget_classes import combine_classes, estimate_classes
+from dovetail.estimate.classes import combine_classes, estimate_classes
 from dovetail.estimate.mean import estimate_mean
 from dovetail.randomize.laplace import Laplace
 

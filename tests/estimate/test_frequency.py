@@ -5,8 +5,7 @@ import pytest
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.simplex import project_shares
+from dovetail.estimate.frequency import estimate_frequencies, project_shares
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 

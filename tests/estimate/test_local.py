@@ -21,7 +21,7 @@ from dovetail.estimate.local import (
     total_variation,
 )
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

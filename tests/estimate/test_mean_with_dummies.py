@@ -6,15 +6,14 @@ from tests.statistics import expect_broken, expect_caught, expect_law, expect_me
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.estimate.mean_with_dummies import (
+from dovetail.estimate.dummies import (
     mean_grid,
     mean_with_dummies,
     mean_with_user_dummies,
     round_to_grid,
 )
-from dovetail.randomize.sampling.open_numbers import OpenNumbers
-from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail.randomize.sampling.open_reports import OpenNumbers
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
 
 DUMMIES = Dummies(9, 1.0, 1e-6)
 VALUES = np.linspace(-3.0, 3.7, 400)

@@ -7,11 +7,17 @@ from tests.statistics import expect_at_least, expect_caught, expect_mean, rng_of
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.estimate.best_mean import best_mean, shrunken_mean
-from dovetail.estimate.budget_classes import combine_classes
+from dovetail.estimate.classes import combine_classes
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.median import estimate_median, median_bias, median_variance, weighted_median
-from dovetail.pipeline.stream.time_windows import FleetRound, time_window
+from dovetail.estimate.robust_mean import (
+    best_mean,
+    estimate_median,
+    median_bias,
+    median_variance,
+    shrunken_mean,
+    weighted_median,
+)
+from dovetail.job.fleet import FleetRound, time_window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from tests.tiers import one_in
 
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.estimate.rao_blackwell import ClampedGrid, rao_blackwell
+from dovetail.estimate.mean import ClampedGrid, rao_blackwell
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from dovetail.core.estimate import Estimate
-from dovetail.estimate.simplex import project_shares, project_to_simplex
+from dovetail.estimate.frequency import project_shares, project_to_simplex
 
 VECTORS = st.integers(1, 6).flatmap(lambda k: arrays(np.float64, k, elements=st.floats(-3, 3)))
 

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dovetail.core.estimate import Estimate, Tally
-from dovetail.estimate.aggregates import (
+from dovetail.estimate.frequency import estimate_frequencies
+from dovetail.estimate.mean import (
     FunctionEstimator,
     estimate_count_above,
     estimate_function,
+    estimate_mean,
     estimate_quantile,
     estimate_sum,
     estimate_variance,
 )
-from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.median import estimate_median, median_bias, median_variance
+from dovetail.estimate.robust_mean import estimate_median, median_bias, median_variance
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 

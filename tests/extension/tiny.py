@@ -14,7 +14,7 @@ from dovetail.core.channel import DenseChannel
 from dovetail.core.checks import whole
 from dovetail.core.settings import Count
 from dovetail.core.stages import PublicData
-from dovetail.shuffle.fitting.missing_people import check_present
+from dovetail.shuffle.fitting.fitted_shuffler import check_present
 from dovetail.shuffle.sampling.permutations import check_labels, check_permutation
 
 

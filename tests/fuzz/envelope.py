@@ -12,10 +12,10 @@ import atheris
 
 with atheris.instrument_imports(include=["dovetail_device", "dovetail.collect"]):
     from dovetail.collect.batch import Header, head_bytes
-    from dovetail.collect.http.problems import read_problem
+    from dovetail.collect.http import read_problem
     from dovetail_protocol.campaign import Campaign
     from dovetail_protocol.errors import ConfigError
-    from dovetail_protocol.wire.message import Rejected, open_envelope, outer_info
+    from dovetail_protocol.messages import Rejected, open_envelope, outer_info
 
 from contextlib import suppress
 

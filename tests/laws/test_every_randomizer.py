@@ -10,10 +10,10 @@ import pytest
 
 from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.registries import RANDOMIZERS
 from dovetail.core.registry import Registry
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
-from dovetail_protocol import mechanisms
+from dovetail_protocol import mechanism as protocol_mechanism
 
 ROOT = Path(__file__).parent.parent.parent
 KINDS: tuple[Registry[Any], ...] = (RANDOMIZERS, VECTOR_RANDOMIZERS)
@@ -61,7 +61,7 @@ def test_every_randomizer_has_a_law_or_a_page_says_why_not(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 def test_every_randomizer_has_a_twin_on_devices_or_a_page_says_why_not(kind: Any) -> None:
-    assert (kind.name in mechanisms.names()) != (kind.name in NO_TWIN)
+    assert (kind.name in protocol_mechanism.names()) != (kind.name in NO_TWIN)
 
 
 @pytest.mark.parametrize("reasons", [NO_LAW, NO_TWIN])

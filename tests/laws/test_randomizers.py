@@ -10,8 +10,8 @@ from tests.statistics import LONG, SHORT, expect_broken, expect_caught, expect_l
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.registries import RANDOMIZERS
-from dovetail.plan.accuracy import predict_accuracy
+from dovetail.core.stages import RANDOMIZERS
+from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing

@@ -14,10 +14,9 @@ from tests.tiers import one_in, tiered
 
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.registries import SHUFFLERS
-from dovetail.core.stages import Shuffler
-from dovetail.shuffle.comparison.sattolo import Sattolo
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.core.stages import SHUFFLERS, Shuffler
+from dovetail.shuffle.fitting.comparison import Sattolo
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort

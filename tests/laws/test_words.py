@@ -16,18 +16,18 @@ import pytest
 from tests.laws.words import WORD, Law, Period, Planes, Published, Sample, Tape, TapeEntropy, exact_law
 from tests.randomize.chosen import Chosen
 
-from dovetail.core.numeric import discrete_gaussian as gaussian_noise
-from dovetail.core.numeric.geometric import discrete_laplace, geometric
-from dovetail.core.numeric.kernels import fisher_yates
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.core import discrete_noise as gaussian_noise
+from dovetail.core.discrete_noise import discrete_laplace, geometric
+from dovetail.core.kernels import fisher_yates
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.sampling.bernoulli import coins
-from dovetail.randomize.sampling.open_numbers import OpenNumbers
-from dovetail.randomize.sampling.randomized_response import _by_word
+from dovetail.randomize.sampling.coins import coins
+from dovetail.randomize.sampling.open_reports import OpenNumbers
+from dovetail.randomize.sampling.pure_protocol import _by_word
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
 from dovetail.randomize.vectors import gaussian as gaussian_vectors
@@ -35,19 +35,17 @@ from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.window import Window
-from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
-from dovetail.shuffle.dummies.user_dummies import UserDummies
-from dovetail.shuffle.sampling import lehmer_code, planar_noise
+from dovetail.shuffle.sampling import lehmer_code
+from dovetail.shuffle.sampling import permutations as planar_noise
+from dovetail.shuffle.sampling.dummies import TruncatedGeometric, UserDummies
 from dovetail.shuffle.sampling.log_kernel import ERROR
-from dovetail.shuffle.sampling.within_blocks import _deal
-from dovetail.text.selection import exponential
-from dovetail.text.selection.coins import flip
-from dovetail.text.selection.integer_budget import IntegerBudget
-from dovetail.text.selection.permute_and_flip import PermuteAndFlip
-from dovetail_protocol import mechanisms
+from dovetail.shuffle.sampling.permutations import _deal
+from dovetail.text import selection as exponential
+from dovetail.text.selection import IntegerBudget, PermuteAndFlip, flip
+from dovetail_protocol import mechanism as protocol_mechanism
+from dovetail_protocol.dummies import SentDummies
 from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket, geometric_digits
 from dovetail_protocol.mechanisms.unary import coins as device_coins
-from dovetail_protocol.wire.sent_dummies import SentDummies
 from dovetail_protocol.words import Words
 
 ROOT = Path(__file__).parent.parent.parent
@@ -603,7 +601,7 @@ def test_every_randomizer_and_every_mechanism_of_a_device_has_rows() -> None:
     known = {row.of for row in ROWS}
     vectors = {"closest_direction", "gaussian"}  # have tests of their own
     assert {*RANDOMIZERS.names(), *VECTOR_RANDOMIZERS.names()} - known == vectors
-    assert {f"device {name}" for name in mechanisms.names()} <= known
+    assert {f"device {name}" for name in protocol_mechanism.names()} <= known
 
 
 def test_a_broken_sampler_is_seen_by_a_single_word() -> None:

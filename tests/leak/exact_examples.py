@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.leak.qif.arithmetic import normalize
+from dovetail.leak.qif.inputs import normalize
 
 SEEDS = range(12)
 

@@ -8,7 +8,7 @@ import pytest
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.asymptotics import chernoff_bound, normal_limit, normal_maximum, published_limit
+from dovetail.leak.additive_leakage import chernoff_bound, normal_limit, normal_maximum, published_limit
 from dovetail.leak.vulnerability import vulnerability
 
 

@@ -9,10 +9,11 @@ from tests.tiers import one_in
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError, ParameterError, UnsupportedError
-from dovetail.leak.exact.fractions import exact_vulnerability
-from dovetail.leak.max_load import certified, truncation
-from dovetail.leak.max_load.certified import certified_max_load_gap
-from dovetail.leak.max_load.max_load import max_load_gap
+from dovetail.leak import certified
+from dovetail.leak import max_load as truncation
+from dovetail.leak.certified import certified_max_load_gap
+from dovetail.leak.exact import exact_vulnerability
+from dovetail.leak.max_load import max_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(1, 2), (1, 9), (2, 2), (2, 3), (7, 3), (9, 2), (40, 5), (33, 200), (120, 32), (200, 4)]

@@ -8,11 +8,10 @@ from tests.leak.exact_examples import SEEDS, channel, situation
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
-from dovetail.leak.qif import channel_algebra as channels
-from dovetail.leak.qif.arithmetic import normalize
-from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability, prior_vulnerability
-from dovetail.leak.qif.hyper import equivalent, reduced_channel
-from dovetail.leak.qif.prior import point
+from dovetail.leak.qif import channels
+from dovetail.leak.qif.channels import equivalent, reduced_channel
+from dovetail.leak.qif.inputs import normalize, point
+from dovetail.leak.qif.vulnerability import additive_leakage, posterior_vulnerability, prior_vulnerability
 
 
 @pytest.mark.parametrize("seed", SEEDS)

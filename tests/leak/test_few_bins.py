@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from dovetail.leak.max_load import few_bins, max_load, top_t_load
-from dovetail.leak.max_load.dft_inversion import ROUNDING
+from dovetail.leak import max_load
+from dovetail.leak import max_load as few_bins
+from dovetail.leak import max_load_unequal as top_t_load
+from dovetail.leak.dft_inversion import ROUNDING
 
 
 @pytest.mark.parametrize(("n", "k"), [(2, 3), (50, 3), (1_000, 4), (300, 7), (40, 20)])

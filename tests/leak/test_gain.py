@@ -7,10 +7,9 @@ import pytest
 from tests.leak.exact_examples import SEEDS, situation
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
-from dovetail.leak.qif import gain
-from dovetail.leak.qif.arithmetic import normalize
-from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability
-from dovetail.leak.qif.inputs import joint
+from dovetail.leak.qif import inputs as gain
+from dovetail.leak.qif.inputs import joint, normalize
+from dovetail.leak.qif.vulnerability import additive_leakage, posterior_vulnerability
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -11,12 +11,12 @@ from tests.tiers import one_in
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak import monte_carlo as sampled
-from dovetail.leak.adversaries.iid import iid_leakage
-from dovetail.leak.asymptotics import chernoff_bound
-from dovetail.leak.exact import histograms as histograms_module
-from dovetail.leak.exact.histograms import enumerate_histograms, histogram_count, sum_window
-from dovetail.leak.max_load.max_load import max_load_gap
+from dovetail.leak import additive_leakage as sampled
+from dovetail.leak import exact as histograms_module
+from dovetail.leak.additive_leakage import chernoff_bound
+from dovetail.leak.adversaries import iid_leakage
+from dovetail.leak.exact import enumerate_histograms, histogram_count, sum_window
+from dovetail.leak.max_load import max_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SKEWED = np.array([0.4, 0.35, 0.25])

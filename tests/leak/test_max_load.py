@@ -10,13 +10,13 @@ from scipy import stats
 from tests.tiers import EXHAUST
 
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak.max_load import max_load, top_t_load, truncation
-from dovetail.leak.max_load import max_load_unequal as max_load_unequal_module
-from dovetail.leak.max_load.dft_inversion import aliasing_error
-from dovetail.leak.max_load.max_load import max_load_gap
-from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal
-from dovetail.leak.max_load.top_t_load import top_t_load_gap
-from dovetail.leak.max_load.truncation import Tolerances
+from dovetail.leak import max_load
+from dovetail.leak import max_load as truncation
+from dovetail.leak import max_load_unequal as max_load_unequal_module
+from dovetail.leak import max_load_unequal as top_t_load
+from dovetail.leak.dft_inversion import aliasing_error
+from dovetail.leak.max_load import Tolerances, max_load_gap
+from dovetail.leak.max_load_unequal import Bins, max_load_unequal, top_t_load_gap
 
 CASES = [(200, 3), (1_000, 40), (50, 400), (31, 31)]
 SIGNS = {"nodes": 1, "dropped": 0, "beyond": -1, "below": 1, "window": -1}  # of computed - true

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
-from dovetail.leak.qif import prior
-from dovetail.leak.qif.arithmetic import normalize
-from dovetail.leak.qif.bayes_vulnerability import prior_vulnerability
+from dovetail.leak.qif import inputs as prior
+from dovetail.leak.qif.inputs import normalize
+from dovetail.leak.qif.vulnerability import prior_vulnerability
 
 
 def test_every_dataset_has_the_product_of_its_people() -> None:

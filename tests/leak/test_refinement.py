@@ -6,13 +6,10 @@ from tests.leak.exact_examples import SEEDS, channel
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak.qif import refinement as refine
-from dovetail.leak.qif.arithmetic import normalize
-from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
-from dovetail.leak.qif.channel_algebra import cascade, constant, identity, parallel
-from dovetail.leak.qif.hyper import equivalent
-from dovetail.leak.qif.prior import uniform
-from dovetail.leak.qif.refinement import refined_by
+from dovetail.leak.qif import channels as refine
+from dovetail.leak.qif.channels import cascade, constant, equivalent, identity, parallel, refined_by
+from dovetail.leak.qif.inputs import normalize, uniform
+from dovetail.leak.qif.vulnerability import posterior_vulnerability
 
 
 def is_evidence(one: object, other: object, found: refine.Refinement) -> bool:

@@ -12,11 +12,10 @@ from tests.leak.exact_examples import channel
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
 from dovetail.leak.qif import shuffle_channels as small
-from dovetail.leak.qif.arithmetic import normalize
-from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
-from dovetail.leak.qif.channel_algebra import cascade
-from dovetail.leak.qif.format_channel import format_fractions, format_polynomials
-from dovetail.leak.qif.hyper import equivalent
+from dovetail.leak.qif.channels import cascade, equivalent
+from dovetail.leak.qif.inputs import normalize
+from dovetail.leak.qif.shuffle_channels import format_fractions, format_polynomials
+from dovetail.leak.qif.vulnerability import posterior_vulnerability
 from dovetail.randomize.krr import KRR
 
 SHAPES = [(2, 2, 1), (2, 2, 3), (2, 2, 5), (3, 3, 3), (2, 3, 3), (3, 2, 4)]  # values, reports, people

@@ -10,17 +10,20 @@ from tests.tiers import tiered
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.leak import adversaries as known_others
+from dovetail.leak import adversaries as strong
+from dovetail.leak import adversaries as strong_bounds
+from dovetail.leak import exact as poisson_multinomial
 from dovetail.leak.additive_leakage import AdditiveLeakage
-from dovetail.leak.adversaries import known_others, strong, strong_bounds
-from dovetail.leak.adversaries.iid import iid_leakage
-from dovetail.leak.adversaries.known_others import (
+from dovetail.leak.adversaries import (
     binary_known_others_leakage,
+    blanket_upper_bound,
     identical_others_leakage,
+    iid_leakage,
     known_others_leakage,
+    merged_outputs_lower_bound,
 )
-from dovetail.leak.adversaries.strong_bounds import blanket_upper_bound, merged_outputs_lower_bound
-from dovetail.leak.exact import poisson_multinomial
-from dovetail.leak.exact.poisson_multinomial import IndependentReports
+from dovetail.leak.exact import IndependentReports
 from dovetail.leak.query import parse_query
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from dovetail.core.entropy import simulation
-from dovetail.memorize.copying.baselines.authenticity import authenticity
-from dovetail.memorize.copying.baselines.bins import different_bins
-from dovetail.memorize.copying.baselines.feature_likelihood import feature_likelihood
-from dovetail.memorize.copying.baselines.frechet import frechet_distance
-from dovetail.memorize.copying.baselines.kernel_mmd import three_sample_mmd
-from dovetail.memorize.copying.baselines.precision_recall import curve_of, precision_recall
-from dovetail.memorize.copying.baselines.two_sample import neighbour_accuracy
-from dovetail.memorize.copying.search.training_index import TrainingIndex
+from dovetail.memorize.copying.baselines import (
+    authenticity,
+    curve_of,
+    different_bins,
+    feature_likelihood,
+    frechet_distance,
+    neighbour_accuracy,
+    precision_recall,
+    three_sample_mmd,
+)
+from dovetail.memorize.copying.search import TrainingIndex
 
 DRAW = np.random.default_rng(1).standard_normal
 TRAIN, OTHER = DRAW((400, 3)), 1.5 * DRAW((300, 3)) + 0.5

@@ -6,7 +6,7 @@ from tests.statistics import expect_caught, expect_share
 
 from dovetail.memorize.copying.cells import compare_cells
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.mann_whitney import rank_test
+from dovetail.memorize.copying.rank_test import rank_test
 
 RUNS = 2000
 

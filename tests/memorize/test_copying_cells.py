@@ -9,7 +9,7 @@ from sklearn.neighbors import KernelDensity
 
 from dovetail.memorize.copying.cells import compare_cells, count_cells
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.search.training_index import TrainingIndex
+from dovetail.memorize.copying.search import TrainingIndex
 
 TRAIN = make_moons(2000, noise=0.2, random_state=0)[0]
 FRESH = make_moons(1000, noise=0.2, random_state=1)[0]

@@ -15,12 +15,10 @@ from dovetail.memorize.copying.controls import (
     paired_tail,
     tail_test,
 )
-from dovetail.memorize.copying.copied_fraction import clopper_pearson, copied_fraction
 from dovetail.memorize.copying.data_copying import CopyingTest, detect_copying
-from dovetail.memorize.copying.detectable_effect import detectable_by_tail
-from dovetail.memorize.copying.duplicates import duplicates_of, row_keys
-from dovetail.memorize.copying.samples import apart
-from dovetail.memorize.copying.search.training_index import TrainingIndex
+from dovetail.memorize.copying.rank_test import clopper_pearson, copied_fraction, detectable_by_tail
+from dovetail.memorize.copying.result import apart
+from dovetail.memorize.copying.search import TrainingIndex, duplicates_of, row_keys
 
 Neighbours = tuple[np.ndarray, np.ndarray]
 

@@ -8,8 +8,8 @@ import pytest
 
 from dovetail.core.errors import DataError
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.duplicates import first_rows, rows_in
-from dovetail.memorize.copying.samples import apart
+from dovetail.memorize.copying.result import apart
+from dovetail.memorize.copying.search import first_rows, rows_in
 
 Draw = Callable[[Any, int], Any]
 

@@ -11,12 +11,19 @@ from scipy.stats import false_discovery_control, hypergeom, rankdata
 from tests.statistics import expect_at_least, expect_caught, expect_share
 
 from dovetail.core.entropy import simulation
+from dovetail.memorize.copying.baselines import reference_z
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.delta_interval import delta_interval, newcombe_interval
-from dovetail.memorize.copying.detectable_effect import detectable_by_ranks
-from dovetail.memorize.copying.mann_whitney import RankTest, exact_law, midrank_variance, rank_test
-from dovetail.memorize.copying.multiplicity import benjamini_hochberg, holm
-from dovetail.memorize.copying.reference import reference_z
+from dovetail.memorize.copying.rank_test import (
+    RankTest,
+    benjamini_hochberg,
+    delta_interval,
+    detectable_by_ranks,
+    exact_law,
+    holm,
+    midrank_variance,
+    newcombe_interval,
+    rank_test,
+)
 
 SAMPLES = st.lists(st.integers(0, 4).map(float), min_size=1, max_size=6).map(np.array)
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import dovetail as dt
-from dovetail.pipeline.collection import Collection
-from dovetail.pipeline.rehearse import rehearse
-from dovetail.report.sections.released_people import copying_notes
+from dovetail.job.collection import Collection
+from dovetail.job.rehearse import rehearse
+from dovetail.report.tables import copying_notes
 
 
 def rehearsed(epsilon: float, *, public: list[str], people: int = 600) -> Any:

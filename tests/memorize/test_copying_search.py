@@ -8,11 +8,9 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError
+from dovetail.memorize.copying import search as generated_search
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.search import generated_search
-from dovetail.memorize.copying.search.generated_search import GeneratedSearch, Recall, choose_search
-from dovetail.memorize.copying.search.inverted_lists import InvertedLists
-from dovetail.memorize.copying.search.training_index import TrainingIndex
+from dovetail.memorize.copying.search import GeneratedSearch, InvertedLists, Recall, TrainingIndex, choose_search
 
 D = 12
 

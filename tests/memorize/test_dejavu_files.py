@@ -11,8 +11,7 @@ import pytest
 
 from dovetail.cli.main import invoke
 from dovetail.core.errors import OutputError, StorageError
-from dovetail.memorize.dejavu.embeddings import Pair
-from dovetail.memorize.dejavu.pair_files import KEYS, read_pair, write_pair
+from dovetail.memorize.dejavu.pairs import KEYS, Pair, read_pair, write_pair
 from dovetail.memorize.dejavu.planted import Planted
 
 PLANTED = Planted(40, "1/5", "1/4")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.memorize.dejavu.inference import LabelInference, infer_by_logits, infer_by_neighbours
-from dovetail.memorize.dejavu.neighbours import votes
+from dovetail.memorize.dejavu.inference import LabelInference, infer_by_logits, infer_by_neighbours, votes
 from dovetail.memorize.dejavu.score import Attacked, confident_accuracy, images_at, score
 
 

@@ -9,11 +9,10 @@ import pytest
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError
 from dovetail.memorize.dejavu.document import dejavu_document
-from dovetail.memorize.dejavu.embeddings import Pair, embed_pair
-from dovetail.memorize.dejavu.partition import Partition, gap, mcnemar_of
+from dovetail.memorize.dejavu.models import confidence_curve
+from dovetail.memorize.dejavu.pairs import Pair, embed_pair
 from dovetail.memorize.dejavu.planted import Planted
-from dovetail.memorize.dejavu.score import measure_score, paired_score, score
-from dovetail.memorize.dejavu.two_models import confidence_curve
+from dovetail.memorize.dejavu.score import Partition, gap, mcnemar_of, measure_score, paired_score, score
 
 CASES = [(200, "1/4", "1/5"), (100, "0", "1/10"), (100, "1", "1/10"), (150, "1/3", "1/5"), (90, "1/2", "0")]
 each_case = pytest.mark.parametrize(("images", "remembered", "accuracy"), CASES)

@@ -9,10 +9,8 @@ from tests.tiers import tiered
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.memorize.dejavu.inference import LabelInference
-from dovetail.memorize.dejavu.one_model import OneModel, against_controls, excess
-from dovetail.memorize.dejavu.partition import gap, mcnemar, mcnemar_of
-from dovetail.memorize.dejavu.score import Attacked, measure_score
-from dovetail.memorize.dejavu.two_models import between, compare_models
+from dovetail.memorize.dejavu.models import OneModel, against_controls, between, compare_models, excess
+from dovetail.memorize.dejavu.score import Attacked, gap, mcnemar, mcnemar_of, measure_score
 
 
 def attacked(target: np.ndarray, reference: np.ndarray) -> Attacked:

@@ -8,12 +8,11 @@ import polars as pl
 import pytest
 
 import dovetail as dt
-from dovetail.pipeline.collection import Collection
-from dovetail.pipeline.evaluate.label_inference import released_labels
-from dovetail.pipeline.rehearse import rehearse
-from dovetail.report.render.html import render_html
-from dovetail.report.sections.attacks import attack_table
-from dovetail.report.sections.released_people import label_notes
+from dovetail.job.attacks import released_labels
+from dovetail.job.collection import Collection
+from dovetail.job.rehearse import rehearse
+from dovetail.report.html import render_html
+from dovetail.report.tables import attack_table, label_notes
 
 
 def asked(epsilon: float, *, public: list[str], groups: str | None = None, people: int = 400, seed: int = 1) -> Any:
@@ -105,7 +104,7 @@ def test_where_there_is_no_holdout_the_page_says_why(options: Any, why: str) -> 
 
 
 def test_label_inference_of_numbers_does_not_apply() -> None:
-    from dovetail.pipeline.evaluate.label_inference import NO_CATEGORIES
+    from dovetail.job.attacks import NO_CATEGORIES
 
     draw = np.random.default_rng(1)
     table = pl.DataFrame({"income": draw.random(100), "age": draw.integers(20, 24, 100)})

@@ -16,6 +16,7 @@ import pytest
 from tests.statistics import rng_of
 from tests.tiers import one_in
 
+from dovetail.account import clones
 from dovetail.account.attack_lower_bound import (
     BinaryAttack,
     MixedAttack,
@@ -25,8 +26,7 @@ from dovetail.account.attack_lower_bound import (
     three_way_blocks,
 )
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.clones import stronger_clones as clones
-from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.clones import ClonePair
 from dovetail.randomize.hadamard import Hadamard
 
 SHARES = (0.0, 0.05, 0.1, 0.25, 0.4, 0.6, 0.8, 0.95)  # epsilon / epsilon0

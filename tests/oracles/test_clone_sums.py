@@ -12,9 +12,14 @@ from flint import arb, ctx
 from tests.statistics import rng_of
 from tests.tiers import one_in, tiered
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
-from dovetail.account.clones.stronger_clones import ClonePair, Kind
-from dovetail.account.clones.truncated_binomial import truncated_binomial
+from dovetail.account.clones import (
+    MILLS_ERROR,
+    PMF_ERROR,
+    ClonePair,
+    Kind,
+    symmetric_binomial_tail,
+    truncated_binomial,
+)
 
 BITS, REACH = 300, 30  # standard deviations of the clones that are summed; what lies beyond weighs below 1e-190
 

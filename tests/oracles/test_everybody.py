@@ -14,17 +14,21 @@ import pytest
 from scipy.stats import binom
 from tests.tiers import EXHAUST, one_in
 
-from dovetail.account.everybody.exposure import Exposure
-from dovetail.account.everybody.fourier_bound import FourierBound, _turned_sums
-from dovetail.account.everybody.hidden_law import EverybodyLaw
-from dovetail.account.everybody.laguerre_nodes import HidingNodes, hiding_nodes
-from dovetail.account.everybody.tilt import best_tilt
+from dovetail.account.binary import BinaryExact
+from dovetail.account.finite_channel import channel_exposures
+from dovetail.account.hidden_among_everybody import (
+    EverybodyLaw,
+    FourierBound,
+    HidingNodes,
+    _turned_sums,
+    best_tilt,
+    hiding_nodes,
+)
 from dovetail.account.mechanism_law import declared_laws, everybody_bound, everybody_law, mechanism_attack
-from dovetail.account.mechanisms.binary import BinaryExact
-from dovetail.account.mechanisms.finite_channel import channel_exposures
+from dovetail.account.privacy_blanket import Exposure
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR

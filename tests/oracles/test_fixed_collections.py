@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from tests.tiers import EXHAUST, tiered
 
+from dovetail.account import rounds as fixed_collections
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition import fixed_collections
-from dovetail.account.composition.fixed_collections import (
+from dovetail.account.mechanism_law import attack_dataset, mechanism_attack, worst_dataset_for
+from dovetail.account.privacy_loss import ComposedPLD
+from dovetail.account.rounds import (
     FixedCollection,
+    ShuffledRound,
     attacked_delta,
     attacked_epsilon,
     lower_vertices,
     split_pld,
 )
-from dovetail.account.composition.pld_convolution import ComposedPLD
-from dovetail.account.composition.shuffled_round import ShuffledRound
-from dovetail.account.mechanism_law import attack_dataset, mechanism_attack, worst_dataset_for
 from dovetail.core.channel import DenseChannel
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 

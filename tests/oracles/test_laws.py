@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from tests.tiers import one_in
 
-from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.binary import BinaryExact
 from dovetail.account.mechanism_law import declared_laws, mechanism_law
-from dovetail.account.mechanisms.binary import BinaryExact
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
+from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.laplace import Laplace

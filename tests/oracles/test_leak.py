@@ -11,10 +11,9 @@ import pytest
 from tests.tiers import one_in, tiered
 
 from dovetail.core.channel import DenseChannel, KRRChannel
-from dovetail.leak.exact.fractions import exact_vulnerability
-from dovetail.leak.max_load.max_load import max_load_gap, two_bins_gap
-from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal
-from dovetail.leak.max_load.top_t_load import top_t_load_gap
+from dovetail.leak.exact import exact_vulnerability
+from dovetail.leak.max_load import max_load_gap, two_bins_gap
+from dovetail.leak.max_load_unequal import Bins, max_load_unequal, top_t_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(2, 1), (2, 2), (2, 5), (2, 7), (3, 1), (3, 2), (3, 4), (3, 5), (4, 3), (4, 4), (5, 3)]

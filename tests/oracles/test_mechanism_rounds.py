@@ -14,11 +14,11 @@ from tests.tiers import EXHAUST, one_in
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition.mechanism_curve import MechanismCurve, envelope_pld
-from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.privacy_loss import MechanismCurve, envelope_pld
+from dovetail.account.rounds import ShuffledRound
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR

@@ -24,13 +24,21 @@ from tests.tiers import one_in
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.shuffle.fitting.components import PartitionedOrder
-from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing, mallows_marginals
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.components import PartitionedOrder, average_mixing, exact_mixing, mallows_marginals
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import (
+    cayley,
+    footrule,
+    hamming,
+    kendall,
+    published_width_bound,
+    spearman_rho,
+    ulam,
+)
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
 from dovetail.shuffle.sampling.lehmer_decode import decode_by_tiers, decode_by_window, decode_lehmer_code
-from dovetail.shuffle.sampling.mallows_distribution import (
+from dovetail.shuffle.sampling.mallows import (
     draw_mallows,
     inversion_variance,
     inversions,
@@ -38,8 +46,6 @@ from dovetail.shuffle.sampling.mallows_distribution import (
     mean_inversions,
 )
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import kendall, published_width_bound
-from dovetail.shuffle.sensitivity.rank_distances import cayley, footrule, hamming, spearman_rho, ulam
 
 THETAS = [0.0, 1e-12, 0.05, 0.3, 1.0, 2.5, 1000.0]
 

@@ -16,13 +16,11 @@ from tests.leak.exact_examples import channel, weights
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError
 from dovetail.leak.qif import shuffle_channels as small
-from dovetail.leak.qif.arithmetic import normalize
-from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability, prior_vulnerability
-from dovetail.leak.qif.format_channel import format_polynomials
-from dovetail.leak.qif.hyper import equivalent
-from dovetail.leak.qif.prior import point
-from dovetail.leak.qif.prior import product as product_prior
-from dovetail.leak.qif.shuffle_channels import LabelledChannel
+from dovetail.leak.qif.channels import equivalent
+from dovetail.leak.qif.inputs import normalize, point
+from dovetail.leak.qif.inputs import product as product_prior
+from dovetail.leak.qif.shuffle_channels import LabelledChannel, format_polynomials
+from dovetail.leak.qif.vulnerability import posterior_vulnerability, prior_vulnerability
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [

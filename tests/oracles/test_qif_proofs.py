@@ -8,8 +8,7 @@ from math import comb, factorial, prod
 import pytest
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.exact.fractions import exact_vulnerability
-from dovetail.leak.exact.histograms import histogram_count
+from dovetail.leak.exact import exact_vulnerability, histogram_count
 
 Partition = tuple[int, ...]
 

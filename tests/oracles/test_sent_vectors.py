@@ -11,15 +11,15 @@ from tests.randomize.test_rotated_blocks import report_law
 from tests.statistics import rng_of
 
 from dovetail.account.amplify import amplify
-from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.composition.questions import ChosenWord, SampledBlock
+from dovetail.account.finite_channel import base_law
 from dovetail.account.mechanism_law import attack_dataset, mechanism_law
 from dovetail.account.mechanisms.chosen_word import word_dataset, word_law
-from dovetail.account.mechanisms.finite_channel import base_law
-from dovetail.account.mechanisms.sampled_block import _rate
+from dovetail.account.mechanisms.several_questions import _rate
+from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.questions import ChosenWord, SampledBlock
 from dovetail.core.errors import ParameterError
-from dovetail.core.numeric.special import Reals
-from dovetail.pipeline.evaluate.vector_mean import accounted, shuffled_vectors
+from dovetail.core.special import Reals
+from dovetail.job.vectors import accounted, shuffled_vectors
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks

@@ -13,12 +13,8 @@ from tests.oracles.test_everybody import exact_delta
 from tests.tiers import EXHAUST
 
 from dovetail.account.amplify import amplify, list_bounds
-from dovetail.account.blanket.privacy_blanket import ShuffledLaw
-from dovetail.account.compose import compose
-from dovetail.account.composition.questions import JointReport, OneQuestion, SampledBlock, SeveralQuestions
-from dovetail.account.composition.questions_guarantee import Ask, questions_guarantee
-from dovetail.account.composition.shuffled_round import ShuffledRound
-from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.compose import Ask, compose, questions_guarantee
+from dovetail.account.finite_channel import channel_exposures
 from dovetail.account.mechanism_law import (
     attack_dataset,
     everybody_law,
@@ -26,12 +22,14 @@ from dovetail.account.mechanism_law import (
     mechanism_attack,
     mechanism_law,
 )
-from dovetail.account.mechanisms.finite_channel import channel_exposures
 from dovetail.account.mechanisms.laplace import grid_laplace_exposures
+from dovetail.account.privacy_blanket import Exposure, ShuffledLaw
+from dovetail.account.questions import JointReport, OneQuestion, SampledBlock, SeveralQuestions
+from dovetail.account.rounds import ShuffledRound
 from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 from tests.trace.priors import covariance, generator
 
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.kernels.stationary import RBF, Matern32
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.gaussian_dp import delta_of, posterior_odds
-from dovetail.trace.loss.information import Information, information
-from dovetail.trace.loss.moves import worst_move
-from dovetail.trace.mechanisms.closed_form import block, full
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.published import published_sdp_a
-from dovetail.trace.mechanisms.uniform import concentrated, uniform
+from dovetail.trace.descent import Budget
+from dovetail.trace.kernels import RBF, Floats, Matern32
+from dovetail.trace.loss import Information, condition, delta_of, information, posterior_odds, worst_move
+from dovetail.trace.mechanisms import block, concentrated, full, published_sdp_a, uniform
 
 TIMES, SECRET, L = np.arange(50.0), 24, 6.103
 PRIOR = RBF(L).matrix(TIMES)

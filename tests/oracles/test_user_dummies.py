@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from dovetail.account.closed_form.user_dummies import UserDummiesLaw
+from dovetail.account.dummies import UserDummiesLaw
 
 Law = dict[tuple[int, ...], float]
 

@@ -17,7 +17,7 @@ from tests.packaging.interpreters import SUPPORTED, interpreters
 HOME = ROOT / ".venv" / "versions"
 # Interfaces of libraries that are near their oldest versions: arrays, tables, pages, servers, the command line.
 CORE = ("core", "randomize", "estimate", "report", "cli", "leak/test_certified.py", "account/test_interop.py",
-        "pipeline/test_table.py", "collect/store", "collect/test_web.py", "collect/device/test_mqtt.py")  # fmt: skip
+        "job/test_table.py", "collect/store", "collect/test_web.py", "collect/device/test_mqtt.py")  # fmt: skip
 EXTRAS = ("demo", "studies", "serve", "certified", "interop", "data", "test", "mqtt")
 
 

@@ -9,13 +9,19 @@ from tests.tiers import EXHAUST, one_in
 
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.calibrated_randomizer import calibrate, recommend
-from dovetail.plan.families import families, select_families
+from dovetail.plan.families import (
+    calibrate,
+    families,
+    largest_epsilon0,
+    predict_error95,
+    recommend,
+    select_families,
+    smallest_epsilon0,
+)
 from dovetail.plan.planner import CollectionPlan, plan_collection, recommend_collection
 from dovetail.plan.requirements import Requirements
-from dovetail.plan.search import largest_epsilon0, predict_error95, smallest_epsilon0
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
 MEAN: dict[str, Any] = {"question": "mean", "lower": 0.0, "upper": 10.0, "n": 50_000, "delta": 1e-7}

@@ -11,26 +11,29 @@ import pytest
 from studies.strong_or_uninformed import run as study
 
 from dovetail.account.amplify import amplify
-from dovetail.core.bracket import Bracket
+from dovetail.core.certified import Bracket
 from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability
-from dovetail.leak.qif.prior import uniform
+from dovetail.estimate.accuracy import predict_accuracy
+from dovetail.leak.qif.inputs import uniform
+from dovetail.leak.qif.vulnerability import additive_leakage, posterior_vulnerability
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.accuracy import predict_accuracy
-from dovetail.plan.compare.adversaries import (
+from dovetail.plan.compare import (
+    ADVERSARIES,
+    Adversary,
     AdversaryLeakage,
+    ComparedMechanism,
+    MechanismComparison,
     additive_leakage_bound,
     cap_leakage,
     central_leakage_bound,
+    compare_mechanisms,
     linked_report_leakage,
     strong_adversary_leakage,
     uninformed_adversary_leakage,
 )
-from dovetail.plan.compare.comparison import ADVERSARIES, Adversary, ComparedMechanism, MechanismComparison
-from dovetail.plan.compare.mechanisms import compare_mechanisms
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing

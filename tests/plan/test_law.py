@@ -9,7 +9,7 @@ from tests.randomize.chosen import KINDS
 from tests.statistics import expect_at_least, expect_caught, expect_coverage, expect_mean, rng_of
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.plan.accuracy import Z95, predict_accuracy
+from dovetail.estimate.accuracy import Z95, predict_accuracy
 from dovetail.plan.requirements import PopulationShape
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR

@@ -10,9 +10,9 @@ from tests.tiers import EXHAUST
 import dovetail as dt
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.plan.people import default_delta, honest_people, smallest_group_of
+from dovetail.plan.families import default_delta, honest_people, smallest_group_of
 from dovetail.plan.planner import CollectionPlan, plan_collection
-from dovetail.plan.shuffles import check_shuffle, name_of_shuffle
+from dovetail.plan.requirements import check_shuffle, name_of_shuffle
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 4, "randomizer": "krr"}
 

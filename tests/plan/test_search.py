@@ -8,8 +8,8 @@ import pytest
 from dovetail.account.amplify import central_epsilon, log_delta_ratio
 from dovetail.account.mechanism_law import everybody_law
 from dovetail.core.stages import Randomizer
+from dovetail.plan.families import SEARCH_POINTS
 from dovetail.plan.planner import plan_collection
-from dovetail.plan.search import SEARCH_POINTS
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace

@@ -9,9 +9,9 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.plan.compare.shuffle_frontier import Frontier, FrontierPoint, shuffle_frontier, told_apart
+from dovetail.plan.shuffle_frontier import Frontier, FrontierPoint, shuffle_frontier, told_apart
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 
 ALPHAS = [0.25, 16.0, 256.0]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.core.numeric import compiled
+from dovetail.core import compiled
 
 _mine = threading.RLock()
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.registries import RANDOMIZERS
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.core.stages import RANDOMIZERS, FrequencyRandomizer, NumericRandomizer
 
 FREQUENCY: list[FrequencyRandomizer] = [
     example for kind in RANDOMIZERS if issubclass(kind, FrequencyRandomizer) for example in kind.examples()

@@ -8,14 +8,13 @@ from scipy.stats import norm
 from tests.oracles.test_several_questions import worst
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.account.composition.questions import ChosenWord
 from dovetail.account.mechanism_law import mechanism_law
+from dovetail.account.questions import ChosenWord
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.vectors.closest_direction import ClosestDirection, largest_of
-from dovetail.randomize.vectors.shared.directions import directions_of
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, directions_of
 
 CELLS = np.array([-np.inf, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, np.inf])
 

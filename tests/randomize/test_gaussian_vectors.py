@@ -8,10 +8,10 @@ import pytest
 from tests.statistics import expect_broken, expect_law, rng_of
 
 from dovetail.account.mechanisms.gaussian import gaussian_channel
+from dovetail.core.discrete_noise import _exp_minus, _exponents, discrete_gaussian
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError
-from dovetail.core.numeric.discrete_gaussian import _exp_minus, _exponents, discrete_gaussian
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.vectors.gaussian import Gaussian, concentrated
 
 

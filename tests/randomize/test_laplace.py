@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.statistics import expect_broken
 
+from dovetail.core.discrete_noise import geometric
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.numeric.geometric import geometric
 from dovetail.randomize.laplace import Laplace
 
 

@@ -12,9 +12,9 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.sampling import randomized_response as response
-from dovetail.randomize.sampling.chunks import CHUNK
-from dovetail.randomize.sampling.randomized_response import UNSURE, decide, offsets, respond
+from dovetail.randomize.sampling import pure_protocol as response
+from dovetail.randomize.sampling.coins import CHUNK
+from dovetail.randomize.sampling.pure_protocol import UNSURE, decide, offsets, respond
 from dovetail_protocol.exact_thresholds import WORD, krr_masses
 
 CHANNELS = [r.channel() for r in FREQUENCY if isinstance(r, KRR)] + [

@@ -8,8 +8,8 @@ from tests.statistics import expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.numeric.special import Reals
-from dovetail.pipeline.evaluate.vector_mean import estimate_vector_mean
+from dovetail.core.special import Reals
+from dovetail.job.vectors import estimate_vector_mean
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
 
 

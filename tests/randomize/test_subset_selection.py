@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.statistics import expect_broken, expect_law
 
+from dovetail.account.finite_channel import FiniteChannelLaw
 from dovetail.account.mechanism_law import mechanism_attack, mechanism_law
-from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.randomize.krr import KRR

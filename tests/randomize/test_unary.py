@@ -7,8 +7,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.randomize.sampling.bernoulli import coins
-from dovetail.randomize.sampling.packed_bits import row_sizes
+from dovetail.randomize.sampling.coins import coins, row_sizes
 from dovetail.randomize.unary import Unary
 from dovetail_protocol.exact_thresholds import WORD
 

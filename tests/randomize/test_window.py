@@ -13,7 +13,7 @@ from dovetail.account.mechanism_law import law_epsilon
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.estimate.aggregates import estimate_quantile, estimate_sum
+from dovetail.estimate.mean import estimate_quantile, estimate_sum
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.window import Window
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket

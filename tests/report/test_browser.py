@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from tests.browser import PHONE, beyond_the_edge, needs_chromium, printed_pages, violations
 from tests.report.documents import rehearsal, release
 
-from dovetail.core.display.figure import COLOURS
-from dovetail.report.render.html import render_html
+from dovetail.core.display import COLOURS
+from dovetail.report.html import render_html
 
 # Machado, Oliveira, Fernandes (2009), A Physiologically-based Model for Simulation of Color Vision Deficiency
 BLIND = {

@@ -8,10 +8,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from dovetail.report.charts.axes import round_ticks
-from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
-from dovetail.report.charts.reference_line import ReferenceLine
-from dovetail.report.charts.row_charts import ChangeRow, IntervalRow, change_chart, interval_chart
+from dovetail.report.charts import (
+    ChangeRow,
+    IntervalRow,
+    NamedCurve,
+    ReferenceLine,
+    change_chart,
+    curve_chart,
+    interval_chart,
+    round_ticks,
+)
 
 NASTY = "<script>alert('&\"')</script>\x00\x1b]]>"
 NUMBERS = st.floats(-1e6, 1e6)

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import dovetail as dt
-from dovetail.pipeline.release_ledger import ReleaseLedger
-from dovetail.report.sections.summary import summary
+from dovetail.ledger.releases import ReleaseLedger
+from dovetail.report.tables import summary
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 LABELS = ["no", HOSTILE]

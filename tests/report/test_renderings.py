@@ -15,10 +15,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from tests.report.documents import N, absent, numeric, rehearsal, release, share, stream
 
-from dovetail.report.render.html import charts, render_html
-from dovetail.report.render.terminal import print_report
-from dovetail.report.sections.sentences import summarize_metrics
-from dovetail.report.sections.tables import comparison_table
+from dovetail.report.html import charts, render_html
+from dovetail.report.sentences import summarize_metrics
+from dovetail.report.tables import comparison_table
+from dovetail.report.terminal import print_report
 
 Document = dict[str, Any]
 SAMPLES = pytest.mark.parametrize("make", [rehearsal, release, numeric, stream])

@@ -8,9 +8,9 @@ import pytest
 from tests.report.documents import stream
 from tests.report.test_renderings import flat, parse, printed, text_of
 
-from dovetail.report.charts.time_series import TimePoint, time_series_chart
-from dovetail.report.render.html import charts, render_html
-from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, missing_rounds, series_table, window_table
+from dovetail.report.charts import TimePoint, time_series_chart
+from dovetail.report.html import charts, render_html
+from dovetail.report.rounds import MOST_POINTS, bin_rounds, missing_rounds, series_table, window_table
 
 
 def tick(value: float) -> str:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dovetail.report.render.text_html import render_text
-from dovetail.report.sections.text_verdict import text_verdict
+from dovetail.report.html import render_text
+from dovetail.report.text_verdict import text_verdict
 
 
 def scored(release: str, epsilon: float | None, macro_f1: float, *, deviation: float = 0.0, unit: str = "") -> Any:

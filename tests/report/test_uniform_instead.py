@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.pipeline.surveys import rehearsal as config
-from tests.pipeline.surveys import survey
+from tests.job.surveys import rehearsal as config
+from tests.job.surveys import survey
 
 import dovetail as dt
-from dovetail.report.sections.tables import comparison_table
-from dovetail.report.sections.uniform_instead import uniform_instead
+from dovetail.report.sentences import uniform_instead
+from dovetail.report.tables import comparison_table
 
 
 def entry(name: str, *, alpha: float | str, error: float, central: float | None = None) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from rich.console import Console
 from tests.report.documents import absent, central, numeric, rehearsal, release, stream
 
 from dovetail.core.verdict import guess_bound, percent_up, scale_sentences
+from dovetail.report.html import render_html
 from dovetail.report.number_format import Document
-from dovetail.report.render.html import render_html
-from dovetail.report.render.terminal import print_report
-from dovetail.report.sections.verdict import judged, verdict
+from dovetail.report.terminal import print_report
+from dovetail.report.verdict import judged, verdict
 
 NAMES = ["Protection of one person", "Trusting nobody", "Trusting the shuffler"]
 

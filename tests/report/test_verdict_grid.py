@@ -13,7 +13,7 @@ import dovetail as dt
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.verdict import LIMITS, WORDS, Verdict, guess_bound
 from dovetail.report.number_format import Document
-from dovetail.report.sections.verdict import judged, verdict
+from dovetail.report.verdict import judged, verdict
 
 EPSILON0 = (0.5, 1.0, 2.0, 3.0, 5.0, 9.0, 20.0, 600.0)
 DELTA = (1e-9, 1e-6, 1e-4, 1e-2, 0.5)

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order.atom_blocks import check_atoms, make_contiguous, pairs_within_atoms
-from dovetail.shuffle.reference_order.orders import label_order
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.reference_orders import check_atoms, label_order, make_contiguous, pairs_within_atoms
 from dovetail.shuffle.sampling.permutations import inverse
 
 lists_of_people = st.lists(st.lists(st.integers(0, 7), max_size=6), max_size=6)

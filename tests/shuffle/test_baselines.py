@@ -11,7 +11,7 @@ from tests.tiers import tiered
 
 import dovetail
 from dovetail.core.entropy import Entropy
-from dovetail.shuffle.comparison.cayley_hamming import (
+from dovetail.shuffle.fitting.comparison import (
     cayley_log_normalizer,
     cayley_mallows,
     hamming_log_normalizer,

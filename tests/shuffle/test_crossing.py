@@ -9,7 +9,7 @@ import pytest
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import PartitionedOrder, crosses
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace

@@ -13,7 +13,7 @@ from tests.randomize.chosen import Chosen
 from tests.statistics import expect_broken, expect_law, expect_mean
 
 from dovetail.account.amplify import amplify
-from dovetail.account.closed_form.dummies import (
+from dovetail.account.dummies import (
     dummies_delta,
     dummies_epsilon,
     dummies_for_rounds,
@@ -22,14 +22,13 @@ from dovetail.account.closed_form.dummies import (
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import KnownNoise
-from dovetail.estimate.simplex import project_shares
-from dovetail.estimate.with_dummies import estimate_with_dummies, shares_of_counts
-from dovetail.plan.with_dummies import plan_with_dummies
+from dovetail.estimate.dummies import estimate_with_dummies, shares_of_counts
+from dovetail.estimate.frequency import project_shares
+from dovetail.plan.dummies import plan_with_dummies
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.sampling.open_answers import OpenAnswers
+from dovetail.randomize.sampling.open_reports import OpenAnswers
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
+from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 LAWS = [TruncatedGeometric(1, 2, 1), TruncatedGeometric(2, 3, 2), TruncatedGeometric(3, 4, 3)]

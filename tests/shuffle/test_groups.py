@@ -13,9 +13,9 @@ from tests.shuffle.test_reference import naive_search
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.shuffle.groups.distances import EARTH_RADIUS, chord
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.neighbours import EARTH_RADIUS, chord
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
 from dovetail.shuffle.sampling.permutations import inverse
 
 Sets = set[frozenset[int]]

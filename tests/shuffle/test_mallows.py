@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.shuffle.fitting.components import PartitionedOrder
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import largest_theta
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
-from dovetail.shuffle.sensitivity.dispersion import largest_theta
+from dovetail.shuffle.sampling.mallows import draw_mallows
 
 CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
 

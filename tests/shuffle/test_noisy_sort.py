@@ -11,14 +11,14 @@ from tests.shuffle.symmetric import everything, groups_of, index, largest_change
 from tests.statistics import expect_broken, expect_law, rng_of
 from tests.tiers import one_in
 
+from dovetail.core.discrete_noise import discrete_laplace
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.numeric.geometric import discrete_laplace
 from dovetail.shuffle.fitting.components import PartitionedOrder
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import footrule
 from dovetail.shuffle.noisy_sort import RATE, NoisySort, sort_keys
-from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
-from dovetail.shuffle.sensitivity.rank_distances import footrule
+from dovetail.shuffle.sampling.permutations import log_order_probability
 
 
 @pytest.mark.parametrize("n", one_in(4, [2, 3, 4, 5]))

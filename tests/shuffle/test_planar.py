@@ -14,12 +14,11 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.fitting.components import PartitionedOrder
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.components import PartitionedOrder, kd_order
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import RATE
 from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.sampling.kd_order import kd_order
-from dovetail.shuffle.sampling.planar_noise import _decide_exactly, planar_laplace
-from dovetail.shuffle.sensitivity.planar import RATE
+from dovetail.shuffle.sampling.permutations import _decide_exactly, planar_laplace
 
 Plane = np.ndarray
 

@@ -10,18 +10,22 @@ from hypothesis import strategies as st
 from studies.order_gain.families import FAMILIES
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.reference_order import breadth_first as graph_search
-from dovetail.shuffle.reference_order.atom_blocks import make_contiguous, pairs_within_atoms
-from dovetail.shuffle.reference_order.axes import fiedler_order, sort_along_axis, sort_along_principal_axis
-from dovetail.shuffle.reference_order.barycenter import barycenter_sweep, score_components
-from dovetail.shuffle.reference_order.candidates import best_order, candidates
-from dovetail.shuffle.reference_order.orders import breadth_first
-from dovetail.shuffle.reference_order.width_bound import width_bound
+from dovetail.shuffle.fitting import reference_orders as graph_search
+from dovetail.shuffle.fitting.best_order import best_order, candidates, width_bound
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.ranges import Places
+from dovetail.shuffle.fitting.reference_orders import (
+    barycenter_sweep,
+    fiedler_order,
+    make_contiguous,
+    pairs_within_atoms,
+    score_components,
+    sort_along_axis,
+    sort_along_principal_axis,
+)
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.sensitivity import kendall_by_group, width_by_group
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 lists_of_people = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), max_size=7)
 few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4)

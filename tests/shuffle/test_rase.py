@@ -15,15 +15,14 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.comparison.sattolo import Sattolo
-from dovetail.shuffle.fitting.line_partition import agglomerate, cut_into_groups, equal_blocks
-from dovetail.shuffle.fitting.roster_order import sort_to_roster
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.comparison import Sattolo
+from dovetail.shuffle.fitting.components import agglomerate, cut_into_groups, equal_blocks
+from dovetail.shuffle.fitting.fitted_shuffler import sort_to_roster
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import kendall, largest_theta
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.sensitivity.dispersion import largest_theta
-from dovetail.shuffle.sensitivity.kendall import kendall
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

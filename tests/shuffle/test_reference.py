@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order.orders import breadth_first, label_order, reference_order
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.reference_orders import breadth_first_order as breadth_first
+from dovetail.shuffle.fitting.reference_orders import label_order, reference_order
+from dovetail.shuffle.fitting.sensitivity import kendall_by_group
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 
 def naive_search(owned: list[tuple[int, set[int]]], n: int) -> list[int]:

@@ -12,8 +12,8 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, DovetailError, StorageError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.fitting.fitted_shuffler import FORMAT, FittedShuffler
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.load import load_shuffler
-from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
 from dovetail.shuffle.fitting.components import PartitionedOrder
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.sensitivity import (
+    kendall,
+    kendall_between_atoms,
+    kendall_by_group,
+    largest_theta,
+    width_by_group,
+)
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA
-from dovetail.shuffle.sensitivity.dispersion import largest_theta
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall, kendall_between_atoms, kendall_by_group
 
 positions = st.lists(st.integers(0, 200), unique=True, max_size=12)
 

@@ -11,9 +11,8 @@ from tests.tiers import tiered
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.shuffle.sampling import out_of_core as module
-from dovetail.shuffle.sampling.mallows_distribution import inversion_variance, inversions, mean_inversions
-from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core
+from dovetail.shuffle.sampling import mallows as module
+from dovetail.shuffle.sampling.mallows import inversion_variance, inversions, mean_inversions, shuffle_out_of_core
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort

@@ -10,22 +10,21 @@ from tests.randomize.chosen import Chosen
 from tests.statistics import expect_broken, expect_law, expect_mean
 
 from dovetail.account.amplify import amplify
-from dovetail.account.closed_form.dummies import dummies_guarantee
-from dovetail.account.closed_form.user_dummies import (
+from dovetail.account.dummies import (
     UserDummiesLaw,
+    dummies_guarantee,
     least_dummies,
     user_dummies_for,
     user_dummies_guarantee,
 )
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.estimate.simplex import project_shares
-from dovetail.estimate.with_dummies import estimate_with_user_dummies
-from dovetail.plan.with_user_dummies import plan_with_user_dummies
+from dovetail.estimate.dummies import estimate_with_user_dummies
+from dovetail.estimate.frequency import project_shares
+from dovetail.plan.dummies import plan_with_user_dummies
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.user_dummies import UserDummies
-from dovetail_protocol.wire.sent_dummies import SCALE, SentDummies
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail_protocol.dummies import SCALE, SentDummies
 
 # docs/theory/accuracy.md, C3, n = 1e5, epsilon = 1, delta = 1e-6: k, messages of a person, standard deviation
 TABLE = [(16, 1.007, 6.53), (100, 1.0427, 6.53), (1000, 1.43, 6.53)]

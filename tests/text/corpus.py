@@ -9,9 +9,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.text.candidates.candidates import Candidates
+from dovetail.text.candidates import Candidates
 from dovetail.text.documents import Document, PublicDocuments
-from dovetail.text.encoders.encoder import SentenceEncoder
+from dovetail.text.encoders import SentenceEncoder
 
 SEA = "ship sails wind harbour tide captain anchor storm coast whale net deck wave salt island"
 BREAD = "oven flour dough yeast crust bake knead loaf butter salt table grain mill warm knife"

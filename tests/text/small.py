@@ -7,8 +7,8 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
-from dovetail.text.candidates.candidates import Candidates
-from dovetail.text.integer_rows import UNIT, Rows
+from dovetail.text.candidates import Candidates
+from dovetail.text.encoders import UNIT, Rows
 
 SENTENCES = np.array(  # a grid of the disc, corners and middle included
     [(x, y) for x, y in product((-4096, -2048, 0, 2048, 4096), repeat=2) if x * x + y * y <= UNIT * UNIT],

@@ -15,8 +15,7 @@ from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.evaluation.attacks import attack_documents
-from dovetail.text.evaluation.inversion import inversion_success
+from dovetail.text.evaluation import attack_documents, inversion_success
 
 ROWS = [HashedWords().encode(one.sentences) for one in documents(8, sentences=3, seed=7)]
 

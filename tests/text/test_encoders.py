@@ -9,11 +9,9 @@ import pytest
 from tests.text.corpus import PUBLIC, HashedWords, documents, small_candidates
 
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.text.candidates.candidates import Candidates
+from dovetail.text.candidates import Candidates
 from dovetail.text.documents import MOST_CHARACTERS, Document, PublicDocuments, clean, split_sentences
-from dovetail.text.encoders.encoder import CallableEncoder
-from dovetail.text.encoders.svd import SVDEncoder
-from dovetail.text.integer_rows import UNIT, integer_row
+from dovetail.text.encoders import UNIT, CallableEncoder, SVDEncoder, integer_row
 
 SVD = SVDEncoder.fit(PUBLIC, dimension=8)
 

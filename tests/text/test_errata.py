@@ -9,10 +9,9 @@ import numpy as np
 from tests.text.small import SENTENCES, SETS, candidates
 
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.evaluation.classifier import random_guess
+from dovetail.text.evaluation import random_guess
 from dovetail.text.plan import fewest_good, good_probability
-from dovetail.text.rules import UTILITIES
-from dovetail.text.utilities.depth import counts
+from dovetail.text.utilities import UTILITIES, counts
 
 
 def printed_utility(k: int, above: np.ndarray) -> float:

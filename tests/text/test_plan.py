@@ -9,8 +9,8 @@ import pytest
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.text.plan import Law, drawn_probability, fewest_good, good_probability, least_epsilon
-from dovetail.text.rules import SELECTIONS
-from dovetail.text.selection.integer_budget import IntegerBudget
+from dovetail.text.selection import IntegerBudget
+from dovetail.text.utilities import SELECTIONS
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -14,11 +14,8 @@ from tests.text.small import PAIR, SENTENCES, SETS, candidates, documents, neigh
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.rules import SELECTIONS, UTILITIES
-from dovetail.text.selection.coins import flip, power_bounds
-from dovetail.text.selection.exponential import Exponential
-from dovetail.text.selection.integer_budget import IntegerBudget, Levels
-from dovetail.text.selection.permute_and_flip import PermuteAndFlip
+from dovetail.text.selection import Exponential, IntegerBudget, Levels, PermuteAndFlip, flip, power_bounds
+from dovetail.text.utilities import SELECTIONS, UTILITIES
 
 each_utility = pytest.mark.parametrize("utility", UTILITIES)
 each_selection = pytest.mark.parametrize("selection", SELECTIONS)

@@ -18,16 +18,13 @@ from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.pipeline.documents.rehearse import rehearse_documents
-from dovetail.pipeline.documents.release import release_documents
-from dovetail.pipeline.release_ledger import ReleaseLedger
-from dovetail.text.candidates.candidate_files import candidates_bytes, read_candidates
-from dovetail.text.deep_candidate import DeepCandidate
+from dovetail.ledger.releases import ReleaseLedger
+from dovetail.text.candidates import candidates_bytes, read_candidates
+from dovetail.text.deep_candidate import DeepCandidate, SentenceDP, protect_documents
 from dovetail.text.documents import Document
-from dovetail.text.encoders.svd import SVDEncoder
-from dovetail.text.evaluation.inversion import inversion_success
-from dovetail.text.guarantee import SentenceDP
-from dovetail.text.protect import protect_documents
+from dovetail.text.encoders import SVDEncoder
+from dovetail.text.evaluation import inversion_success
+from dovetail.text.release import rehearse_documents, release_documents
 
 ENCODER, PUBLIC_SET = HashedWords(), small_candidates()
 PRIVATE = documents(12, sentences=8, seed=9, prefix="p")

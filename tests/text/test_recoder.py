@@ -11,16 +11,13 @@ import pytest
 from tests.text.corpus import PUBLIC, HashedWords, documents, small_candidates
 
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.documents.rehearse import rehearse_documents
-from dovetail.text.candidates.candidate_files import candidates_bytes, read_candidates
-from dovetail.text.candidates.candidates import Candidates
-from dovetail.text.candidates.recoder_fit import fit_recoder
+from dovetail.text.candidates import Candidates, candidates_bytes, read_candidates
 from dovetail.text.documents import Document, PublicDocuments
-from dovetail.text.encoders.encoder import CallableEncoder
-from dovetail.text.encoders.perceptron import Adam, loss_and_slopes
-from dovetail.text.encoders.recoder import RecodedEncoder
-from dovetail.text.encoders.svd import SVDEncoder
-from dovetail.text.evaluation.classifier import PublicClassifier
+from dovetail.text.encoders import CallableEncoder, SVDEncoder
+from dovetail.text.evaluation import PublicClassifier
+from dovetail.text.recoder import Adam, RecodedEncoder, loss_and_slopes
+from dovetail.text.recoder_fit import fit_recoder
+from dovetail.text.release import rehearse_documents
 
 SVD = SVDEncoder.fit(PUBLIC, dimension=6)
 

@@ -11,13 +11,10 @@ from tests.text.corpus import HashedWords, documents, small_candidates
 
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import StorageError
-from dovetail.pipeline.documents.journal import DocumentJournal
-from dovetail.pipeline.documents.release import amplify_documents, release_documents
-from dovetail.pipeline.release_ledger import ReleaseLedger
-from dovetail.text.deep_candidate import DeepCandidate
+from dovetail.ledger.releases import ReleaseLedger
+from dovetail.text.deep_candidate import DeepCandidate, Drawn, SentenceDP
 from dovetail.text.documents import Document
-from dovetail.text.guarantee import SentenceDP
-from dovetail.text.protect import Drawn
+from dovetail.text.release import DocumentJournal, amplify_documents, release_documents
 
 PRIVATE = documents(12, sentences=4, seed=9, prefix="p")
 ENCODER, MECHANISM = HashedWords(), DeepCandidate.of(small_candidates(), epsilon=2.0)
@@ -154,7 +151,7 @@ def test_shuffled_rows_have_no_names_and_every_order(tmp_path: Path) -> None:
 
     from tests.statistics import expect_broken, expect_law
 
-    from dovetail.pipeline.documents.release import shuffle_rows
+    from dovetail.text.release import shuffle_rows
 
     table = release(ReleaseLedger(tmp_path / "l"), PRIVATE[:3]).table.with_columns(candidate=np.arange(3))
     rng = simulation(5)

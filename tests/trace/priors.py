@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52, Periodic
-from dovetail.trace.loss.conditional import Conditional
+from dovetail.trace.kernels import RBF, Floats, Kernel, Matern32, Matern52, Periodic
+from dovetail.trace.loss import Conditional
 
 KERNELS: list[Kernel] = [
     RBF(length=2.0),

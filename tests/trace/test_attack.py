@@ -8,20 +8,21 @@ from tests.statistics import rng_of
 from tests.trace.priors import KERNELS, covariance, generator
 from tests.trace.test_release import PLAN, PRIOR, TIMES
 
-from dovetail.trace.adversary.rehearsal import (
+from dovetail.trace.kernels import with_nugget
+from dovetail.trace.rehearsal import (
     RIGHT,
     SEEN,
     SMOOTH,
     WALK,
     chance_within,
+    heat_distance,
+    random_walk_estimate,
     rehearse_attack,
+    smoother,
     synthetic_traces,
+    utility,
 )
-from dovetail.trace.adversary.smoother import random_walk_estimate, smoother
-from dovetail.trace.kernels.combined import with_nugget
-from dovetail.trace.secrets import SecretTimes
-from dovetail.trace.trace import Trace
-from dovetail.trace.utility import heat_distance, utility
+from dovetail.trace.trace import SecretTimes, Trace
 
 
 def test_a_smoother_is_the_conditional_mean_with_and_without_a_sighting() -> None:

@@ -13,19 +13,15 @@ from tests.collect.durability import disk_steps
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import DataError, OutputError, UnsupportedError
-from dovetail.pipeline.trace.protect import UNNAMED, Protection, composed_guarantee, joint_prior
-from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceEntry, TraceLedger
-from dovetail.pipeline.trace.trace_table import TraceColumns, read_traces, write_traces
-from dovetail.trace.kernels.stationary import Matern32
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.information import information
-from dovetail.trace.plan.design import design_trace
-from dovetail.trace.plan.noise import joint_noise
-from dovetail.trace.plan.trace_plan import TracePlan
-from dovetail.trace.plane import TangentPlane
+from dovetail.trace.kernels import Matern32
+from dovetail.trace.ledger import StoredRelease, TraceEntry, TraceLedger
+from dovetail.trace.loss import condition, information
+from dovetail.trace.noise import design_trace, joint_noise
+from dovetail.trace.plan import TracePlan
 from dovetail.trace.prior import TracePrior
-from dovetail.trace.secrets import SecretTimes
-from dovetail.trace.trace import Trace
+from dovetail.trace.protect import UNNAMED, Protection, composed_guarantee, joint_prior
+from dovetail.trace.table import TraceColumns, read_traces, write_traces
+from dovetail.trace.trace import SecretTimes, TangentPlane, Trace
 
 PRIOR = TracePrior(Matern32(120.0), np.array([[900.0, 200.0], [200.0, 400.0]]))
 PLAN = TracePlan(PRIOR, SecretTimes(((60.0, 60.0),)), radius=50.0, error=20.0, noise="mixed")
@@ -249,7 +245,7 @@ def test_a_loss_that_cannot_be_stated_leaves_nothing_drawn_or_recorded(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = TraceLedger(place / "private")
-    monkeypatch.setattr("dovetail.pipeline.trace.protect.MOST_ROWS", 30)
+    monkeypatch.setattr("dovetail.trace.protect.MOST_ROWS", 30)
     job = Protection(PLAN, system_entropy(), ledger)
     with pytest.raises(UnsupportedError, match="trace 't1': 2 releases of this person hold too many"):
         job.protect([trace(1), trace(2)], ["ann", "ann"])

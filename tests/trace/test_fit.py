@@ -5,13 +5,8 @@ import pytest
 from tests.trace.priors import generator
 
 from dovetail.core.errors import DataError
-from dovetail.trace.fit.goodness import censored_quantiles, goodness
-from dovetail.trace.fit.likelihood import Likelihood, grouped
-from dovetail.trace.fit.maximum_likelihood import Fit, fit_kernel
-from dovetail.trace.kernels.combined import with_nugget
-from dovetail.trace.kernels.kernel import Kernel
-from dovetail.trace.kernels.named import kernel_of
-from dovetail.trace.kernels.stationary import RBF, Matern32
+from dovetail.trace.fit import Fit, Likelihood, censored_quantiles, fit_kernel, goodness, grouped
+from dovetail.trace.kernels import RBF, Kernel, Matern32, kernel_of, with_nugget
 from dovetail.trace.trace import Trace
 
 SPREAD = np.array([[4.0, 1.2], [1.2, 1.0]])

@@ -9,28 +9,32 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from tests.trace.priors import KERNELS, STEPS, covariance, flat_mean, generator
 
-from dovetail.core.bracket import Bracket
+from dovetail.core.certified import Bracket
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.trace.kernels.combined import with_nugget
-from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52
-from dovetail.trace.loss.adversaries import (
+from dovetail.trace.descent import Budget
+from dovetail.trace.kernels import RBF, Floats, Kernel, Matern32, Matern52, with_nugget
+from dovetail.trace.loss import (
     Adversary,
+    Information,
     adversaries,
     adversary_kernels,
+    condition,
+    delta_of,
+    diagonal_bound,
+    epsilon_of,
+    information,
+    losses,
+    mu_of,
+    mu_of_loss,
+    posterior_odds,
+    posterior_width,
     sightings,
     with_sighting,
+    worst_move,
 )
-from dovetail.trace.loss.composition import PastRelease, composed
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.evaluate import losses
-from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, mu_of, mu_of_loss, posterior_odds
-from dovetail.trace.loss.information import Information, information, posterior_width
-from dovetail.trace.loss.moves import diagonal_bound, worst_move
-from dovetail.trace.loss.posterior import Posterior
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.robust import robust
-from dovetail.trace.plan.statement import Zone, zone_loss
+from dovetail.trace.mechanisms import robust
+from dovetail.trace.noise import Zone, zone_loss
+from dovetail.trace.posterior_loss import PastRelease, Posterior, composed
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 

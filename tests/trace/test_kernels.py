@@ -5,10 +5,19 @@ import pytest
 from tests.trace.priors import KERNELS
 
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.trace.kernels.combined import Product, Sum, with_nugget
-from dovetail.trace.kernels.kernel import Kernel, sorted_times
-from dovetail.trace.kernels.named import kernel_from_dict, kernel_of
-from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52, Periodic
+from dovetail.trace.kernels import (
+    RBF,
+    Kernel,
+    Matern32,
+    Matern52,
+    Periodic,
+    Product,
+    Sum,
+    kernel_from_dict,
+    kernel_of,
+    sorted_times,
+    with_nugget,
+)
 
 ALL = [
     *KERNELS,

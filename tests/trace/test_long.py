@@ -9,15 +9,15 @@ from scipy.linalg import block_diag
 from tests.trace.priors import KERNELS, covariance, flat_mean, generator
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52, Periodic
-from dovetail.trace.loss.adversaries import sightings
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.evaluate import SIGHTING
-from dovetail.trace.loss.information import information
-from dovetail.trace.loss.posterior import Posterior
-from dovetail.trace.loss.windows import (
+from dovetail.trace.descent import Budget
+from dovetail.trace.kernels import RBF, Floats, Kernel, Matern32, Matern52, Periodic
+from dovetail.trace.loss import SIGHTING, condition, information, sightings
+from dovetail.trace.mechanisms import from_prior
+from dovetail.trace.noise import UNKNOWN, LongDesign, TraceDesign, WindowedDesign, cut, design_trace
+from dovetail.trace.plan import TracePlan
+from dovetail.trace.posterior_loss import (
     Elsewhere,
+    Posterior,
     added,
     added_beside_sighting,
     crowd_of,
@@ -25,20 +25,10 @@ from dovetail.trace.loss.windows import (
     sighting_beyond,
     unknown_mean_added,
 )
-from dovetail.trace.mechanisms.closed_form import from_prior
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.regular_design import design_regular
-from dovetail.trace.mechanisms.regular_noise import regular_sighting
-from dovetail.trace.mechanisms.regular_prior import RegularPrior
-from dovetail.trace.plan.design import design_trace
-from dovetail.trace.plan.noise import LongDesign, TraceDesign, WindowedDesign
-from dovetail.trace.plan.release_design import design_release
-from dovetail.trace.plan.search import error_for, plan_for_error
-from dovetail.trace.plan.statement import UNKNOWN
-from dovetail.trace.plan.trace_plan import TracePlan
-from dovetail.trace.plan.windows import cut
 from dovetail.trace.prior import TracePrior
-from dovetail.trace.secrets import SecretTimes
+from dovetail.trace.regular import RegularPrior, design_regular, regular_sighting
+from dovetail.trace.release_design import design_release, error_for, plan_for_error
+from dovetail.trace.trace import SecretTimes
 
 FADING: list[Kernel] = [RBF(length=2.0), Matern32(length=4.0), Matern52(length=3.0)]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -192,7 +182,7 @@ def test_every_time_of_a_windowed_trace_is_stated_and_alike_windows_are_computed
 
 
 def test_a_kernel_that_does_not_fade_cannot_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.trace.plan.windowed.MOST_COMPUTED", 40)
+    monkeypatch.setattr("dovetail.trace.release_design.MOST_COMPUTED", 40)
     prior = replace(PRIOR, kernel=Periodic(1.0, 60.0))
     with pytest.raises(UnsupportedError, match="has not faded"):
         design_release(replace(PLAN, prior=prior, window=20), UNEVEN)
@@ -203,7 +193,7 @@ def test_one_secret_in_a_long_even_trace_is_stated_like_in_a_matrix(monkeypatch:
     plan = replace(PLAN, secrets=SecretTimes(((300.0, 300.0),)))
     times = np.arange(200.0) * 5.0
     dense = design_trace(plan, times)
-    monkeypatch.setattr("dovetail.trace.plan.release_design.MOST_POINTS", 100)
+    monkeypatch.setattr("dovetail.trace.release_design.MOST_POINTS", 100)
     long = design_release(replace(plan, floor=0.01), times)
     assert isinstance(dense, TraceDesign) and isinstance(long, LongDesign)
     # the axes share the budget by 300 points around the secret, here all of them

@@ -6,27 +6,39 @@ from tests.tiers import one_in
 from tests.trace.priors import KERNELS, STEPS, covariance, generator
 
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.trace.kernels.kernel import Kernel
-from dovetail.trace.kernels.stationary import RBF, Matern32, Periodic
-from dovetail.trace.loss.adversaries import adversaries, sightings
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.information import information, posterior_width
-from dovetail.trace.mechanisms.choose import NOISES, default_design, default_noise, design_noise, worst_loss
-from dovetail.trace.mechanisms.closed_form import block, from_prior, full, full_weights
-from dovetail.trace.mechanisms.descent import RESTARTS, SHARPNESS, Descent, Goal
-from dovetail.trace.mechanisms.design import Budget, repaired
-from dovetail.trace.mechanisms.published import published_middle, published_sdp_a
-from dovetail.trace.mechanisms.robust import mixed, robust
-from dovetail.trace.mechanisms.semidefinite import (
+from dovetail.trace.descent import (
+    RESTARTS,
+    SHARPNESS,
+    Budget,
+    Descent,
+    Goal,
     largest_least_variance,
     largest_posterior_eigenvalue,
     least_block_loss,
     least_worst_loss,
     published_sdp_a_by_solver,
     published_sdp_b,
+    repaired,
 )
-from dovetail.trace.mechanisms.uniform import uniform
-from dovetail.trace.mechanisms.without_floor import information_without_floor
+from dovetail.trace.kernels import RBF, Kernel, Matern32, Periodic
+from dovetail.trace.loss import adversaries, condition, information, posterior_width, sightings
+from dovetail.trace.mechanisms import (
+    NOISES,
+    block,
+    default_design,
+    default_noise,
+    design_noise,
+    from_prior,
+    full,
+    full_weights,
+    information_without_floor,
+    mixed,
+    published_middle,
+    published_sdp_a,
+    robust,
+    uniform,
+    worst_loss,
+)
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 BUDGET = Budget(10, 0.1)

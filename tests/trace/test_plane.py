@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.trace.plane import TangentPlane
+from dovetail.trace.trace import TangentPlane
 
 ORIGINS = [(0.0, 0.0), (41.15, -8.6), (-33.9, 179.99), (89.999, 12.0), (-90.0, 0.0)]
 

@@ -7,16 +7,11 @@ from scipy.stats import chi2
 from tests.statistics import FALSE_ALARM, rng_of
 
 from dovetail.core.errors import ParameterError
-from dovetail.trace.kernels.kernel import Kernel
-from dovetail.trace.kernels.stationary import RBF, Matern32
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.information import information
-from dovetail.trace.mechanisms.closed_form import full
-from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.regular_design import design_regular
-from dovetail.trace.mechanisms.regular_noise import regular_loss
-from dovetail.trace.mechanisms.regular_prior import RegularPrior
-from dovetail.trace.mechanisms.robust import mixed
+from dovetail.trace.descent import Budget
+from dovetail.trace.kernels import RBF, Kernel, Matern32
+from dovetail.trace.loss import condition, information
+from dovetail.trace.mechanisms import full, mixed
+from dovetail.trace.regular import RegularPrior, design_regular, regular_loss
 
 each_kernel = pytest.mark.parametrize("kernel", [RBF(6.103), Matern32(6.0)], ids=repr)
 

@@ -13,18 +13,15 @@ from tests.trace.priors import KERNELS
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.trace.guarantee import CONDITIONS
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.kernels.stationary import Matern32
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.information import information
-from dovetail.trace.plan.design import design_trace
-from dovetail.trace.plan.search import error_for
-from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.kernels import Floats, Matern32
+from dovetail.trace.loss import condition, information
+from dovetail.trace.noise import design_trace
+from dovetail.trace.plan import TracePlan
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.release import draw_noise, release_trace
+from dovetail.trace.release_design import error_for
 from dovetail.trace.sampler import correlated_noise, standard_normals
-from dovetail.trace.secrets import SecretTimes
-from dovetail.trace.trace import Trace
+from dovetail.trace.trace import SecretTimes, Trace
 
 TIMES = np.arange(12.0) * 15.0
 PRIOR = TracePrior(Matern32(120.0), np.array([[900.0, 200.0], [200.0, 400.0]]))

@@ -7,14 +7,13 @@ import pytest
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.guarantee import TraceGuarantee
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.kernels.stationary import RBF
-from dovetail.trace.loss.gaussian_dp import delta_of, mu_of
-from dovetail.trace.loss.rounding import least_variance, rounding_charge
-from dovetail.trace.plan.design import design_trace
-from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.kernels import RBF, Floats
+from dovetail.trace.loss import delta_of, mu_of
+from dovetail.trace.noise import design_trace
+from dovetail.trace.plan import TracePlan
+from dovetail.trace.posterior_loss import least_variance, rounding_charge
 from dovetail.trace.prior import TracePrior
-from dovetail.trace.secrets import SecretTimes
+from dovetail.trace.trace import SecretTimes
 
 
 def worst_rounded_pair(shift: Floats, step: float, noise: Floats) -> float:

@@ -13,15 +13,12 @@ from tests.statistics import FALSE_ALARM, rng_of
 from tests.trace.test_files import PLAN, PRIOR, TIMES, document, refused, walks
 
 from dovetail.core.entropy import simulation, system_entropy
-from dovetail.pipeline.trace.designs import design_all
-from dovetail.pipeline.trace.protect import ProtectedTrace, Protection
-from dovetail.pipeline.trace.shuffled import shuffle_traces
-from dovetail.pipeline.trace.trace_ledger import TraceLedger
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.loss.conditional import condition
-from dovetail.trace.plan.design import design_trace
-from dovetail.trace.secrets import SecretTimes
-from dovetail.trace.trace import Trace
+from dovetail.trace.kernels import Floats
+from dovetail.trace.ledger import TraceLedger
+from dovetail.trace.loss import condition
+from dovetail.trace.noise import design_trace
+from dovetail.trace.protect import ProtectedTrace, Protection, design_all, shuffle_traces
+from dovetail.trace.trace import SecretTimes, Trace
 
 
 def some(count: int, *, start: float = 0.0) -> list[Trace]:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import OutputError
-from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceLedger
-from dovetail.trace.kernels.stationary import Matern32
-from dovetail.trace.plan.design import design_trace
-from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.kernels import Matern32
+from dovetail.trace.ledger import StoredRelease, TraceLedger
+from dovetail.trace.noise import design_trace
+from dovetail.trace.plan import TracePlan
 from dovetail.trace.prior import TracePrior
-from dovetail.trace.secrets import SecretTimes
-from dovetail.trace.trace import Trace
+from dovetail.trace.trace import SecretTimes, Trace
 
 PRIOR = TracePrior(Matern32(120.0), np.array([[900.0, 200.0], [200.0, 400.0]]))
 PLAN = TracePlan(PRIOR, SecretTimes(((60.0, 60.0),)), radius=50.0, error=20.0, noise="mixed")

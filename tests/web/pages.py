@@ -13,7 +13,7 @@ import httpx
 from starlette.applications import Starlette
 from tests.waiting import PATIENCE
 
-from dovetail.web.access.session import Session
+from dovetail.web.access import Session
 from dovetail.web.app import web_app
 
 HOST = "127.0.0.1:8470"

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from tests.web.pages import opened, ours
 
-from dovetail.collect.http.problems import Refusal
-from dovetail.web.reader import bounds
+from dovetail.collect.http import Refusal
+from dovetail.web import uploads as bounds
 
 FEW = {  # what is small on its way, and how much it is when it is read
     "columns.csv": (b"," * bounds.MOST_COLUMNS + b"\n1,2\n", "columns"),

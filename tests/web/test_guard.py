@@ -7,9 +7,8 @@ import pytest
 from starlette.datastructures import Headers
 from tests.web.pages import HOST, ORIGIN, Browser, opened, ours, served
 
-from dovetail.web.access.guard import POLICY, refusal
-from dovetail.web.access.session import Session
-from dovetail.web.reader.shelf import Shelf
+from dovetail.web.access import POLICY, Session, refusal
+from dovetail.web.uploads import Shelf
 
 
 @pytest.fixture(scope="module")

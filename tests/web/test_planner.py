@@ -14,13 +14,10 @@ from tests.waiting import PATIENCE, until
 from tests.web.pages import Browser, opened
 
 from dovetail.cli.main import invoke
-from dovetail.core.display.losses import upward
-from dovetail.plan.explain.participation import absent_curve, dishonest_curve
-from dovetail.plan.planner import CollectionPlan, plan_collection
-from dovetail.plan.recommendation import Recommendation
-from dovetail.web.planner.ahead import Ahead, likely
-from dovetail.web.planner.answers import Kept, Plans
-from dovetail.web.planner.question import START, Question
+from dovetail.core.display import upward
+from dovetail.plan.explain import absent_curve, dishonest_curve
+from dovetail.plan.planner import CollectionPlan, Recommendation, plan_collection
+from dovetail.web.questions import START, Ahead, Kept, Plans, Question, likely
 
 SHARES = {"question": "frequency", "n": "20000", "k": "3", "error": "0.05", "honest": "0.8"}
 MEAN = {"question": "mean", "n": "3000", "lower": "0", "upper": "100", "epsilon0": "1.5", "randomizer": "laplace"}

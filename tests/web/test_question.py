@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
-from dovetail.web.planner.question import FIELDS, START, Question, number_of, whole_of
-from dovetail.web.planner.sliders import SLIDERS, neighbours
+from dovetail.web.questions import FIELDS, SLIDERS, START, Question, neighbours, number_of, whole_of
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,15 @@ from tests.waiting import until
 from tests.web.pages import Browser, opened, ours
 
 from dovetail.cli.main import invoke
-from dovetail.collect.http import bodies, limits
+from dovetail.collect import http as bodies
+from dovetail.collect import http as limits
 from dovetail.core.errors import ConfigError, DataError
-from dovetail.web.access.session import Session
-from dovetail.web.reader import jobs, upload
-from dovetail.web.reader.changes import compare, read_report
-from dovetail.web.reader.configure import checked_config
-from dovetail.web.reader.shelf import MOST_TABLES, OpenedTable, Shelf, safe_name
-from dovetail.web.reader.work import work
+from dovetail.web import jobs
+from dovetail.web import uploads as upload
+from dovetail.web.access import Session
+from dovetail.web.reader import checked_config, compare, read_report
+from dovetail.web.uploads import MOST_TABLES, OpenedTable, Shelf, safe_name
+from dovetail.web.work import work
 
 EVIL = '"><script>alert(1)</script>'
 SURVEY = "affair,age,name\n" + "".join(f"{'yes' if i % 3 else 'no'},{20 + i % 9},p{i}\n" for i in range(60))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.web import serve
-from dovetail.web.access.session import Session
+from dovetail.web import app as serve
+from dovetail.web.access import Session
 from dovetail.web.pages import static_text
 
 HTMX = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"  # htmx.org 2.0.11, dist/htmx.min.js

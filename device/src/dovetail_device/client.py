@@ -10,11 +10,11 @@ from typing import Any, Literal, Protocol, final
 from dovetail_device.ledger import LedgerEntry, terms_of
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, DeliveryEffect, DeliveryEvent, Sender, advance
+from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.checks import privacy_budget, refuse, whole
 from dovetail_protocol.errors import ConfigError, DataError, DovetailError
 from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
-from dovetail_protocol.wire import message
 from dovetail_protocol.words import Words
 
 

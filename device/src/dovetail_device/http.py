@@ -19,8 +19,7 @@ from dovetail_device.sender import FINAL, UNREACHABLE, UNSIGNED, UNTRUSTED, Deli
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import place_of, require_private
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.wire.answer import HEADER, read_answer_header
-from dovetail_protocol.wire.message import read_head
+from dovetail_protocol.messages import HEADER, read_answer_header, read_head
 
 PROBLEM = "urn:dovetail:problem:"
 _CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged", "over")

@@ -30,8 +30,7 @@ from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import MQTT_PORTS, answer_topic, place_of, require_private, topic
 from dovetail_protocol.errors import MissingExtraError
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.wire.answer import Answer, read_answer
-from dovetail_protocol.wire.message import read_head
+from dovetail_protocol.messages import Answer, read_answer, read_head
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client

@@ -31,9 +31,9 @@ from dovetail_device.ledger import Ledger, LedgerEntry, Limits, Spending, questi
 from dovetail_device.spending import BudgetSpent as BudgetSpent
 from dovetail_protocol.budget import decimal_at_least
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.epsilon_classes import find_class
 from dovetail_protocol.errors import ConfigError, DovetailError, StorageError
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.wire.epsilon_classes import find_class
 
 _SCHEMA = 3
 _PATIENCE = 30.0  # seconds to wait for another process

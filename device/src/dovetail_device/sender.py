@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dovetail_protocol.wire.answer import Answer
+from dovetail_protocol.messages import Answer
 from dovetail_protocol.words import Words
 
 DeliveryState = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]

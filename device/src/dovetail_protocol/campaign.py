@@ -16,18 +16,16 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from dovetail_protocol import dummies as dummies_rules
 from dovetail_protocol.budget import affordable
+from dovetail_protocol.dummies import CAP, DummiesRule, SentRule, require_people
 from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.mechanisms import mechanism
+from dovetail_protocol.mechanism import Mechanism, mechanism
 from dovetail_protocol.succession import HandOver, heir, read_hand_overs
 from dovetail_protocol.toml_section import Section
-from dovetail_protocol.wire import dummies_rules
-from dovetail_protocol.wire.dummies_rules import DummiesRule, SentRule, require_people
-from dovetail_protocol.wire.epsilon_classes import EpsilonClass, read_classes
-from dovetail_protocol.wire.sent_dummies import CAP
 
 SCHEMA = 1
 MOST_ROUNDS = 1 << 31

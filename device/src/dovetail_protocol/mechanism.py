@@ -1,9 +1,17 @@
 """What every mechanism is: parameters, a sampler for one value, and a report of fixed length."""
 
+import pkgutil
 from abc import ABC, abstractmethod
+from functools import cache
+from importlib import import_module
+from inspect import signature
 from typing import Any, ClassVar
 
+from dovetail_protocol.checks import nearest, refuse
+from dovetail_protocol.errors import ParameterError
 from dovetail_protocol.words import Words
+
+_HOME = "dovetail_protocol.mechanisms"
 
 
 class Mechanism(ABC):
@@ -39,3 +47,42 @@ class Mechanism(ABC):
     @abstractmethod
     def decode(self, data: bytes) -> Any:
         """The report of these bytes; DataError for what no device could send."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Names of all mechanisms that a device can run."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(import_module(_HOME).__path__)))
+
+
+def kind_of(name: str) -> type[Mechanism]:
+    """The mechanism of this name; an unknown one is refused with the nearest known one."""
+    if not isinstance(name, str) or name not in names():
+        raise refuse("mechanism", f"one of {', '.join(names())}", name, hint=nearest(name, names()))
+    module = import_module(f"{_HOME}.{name}")
+    kind: type[Mechanism] = next(found for found in vars(module).values() if getattr(found, "name", None) == name)
+    return kind
+
+
+def mechanism(name: str, **parameters: Any) -> Mechanism:
+    """The mechanism of this name, such as a campaign file gives it; unknown names and parameters are refused.
+
+    >>> mechanism("krr", k=4, epsilon=1.0)
+    KRR(k=4, epsilon=1.0)
+    """
+    kind = kind_of(name)
+    known = signature(kind).parameters
+    for given in parameters:
+        if given not in known:
+            raise ParameterError(
+                f"{name} has no parameter `{given}`; it takes {', '.join(known)}{_near(given, known)}"
+            )
+    for wanted, parameter in known.items():
+        if parameter.default is parameter.empty and wanted not in parameters:
+            raise ParameterError(f"{name} needs the parameter `{wanted}`.")
+    return kind(**parameters)
+
+
+def _near(given: str, known: Any) -> str:
+    hint = nearest(given, known)
+    return hint if hint.endswith("?") else "."

@@ -14,10 +14,15 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
-from dovetail.account.clones.truncated_binomial import TruncatedBinomial, truncated_binomial
-from dovetail.account.threshold_search import largest_exceeding
-from dovetail.core.numeric.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
+from dovetail.account.bound import largest_exceeding
+from dovetail.account.clones import (
+    MILLS_ERROR,
+    PMF_ERROR,
+    TruncatedBinomial,
+    symmetric_binomial_tail,
+    truncated_binomial,
+)
+from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
 MOST_MIXED = 64  # every mixture of the others' values is tried up to this n
 LARGEST = 300.0  # above this epsilon0 the three-way law leaves the range of doubles, and binary is as good

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from dovetail.account.amplify import amplify, central_epsilon
-from dovetail.account.clones.stronger_clones import ClonePair, Kind
-from dovetail.account.clones.truncated_binomial import TruncatedBinomial
+from dovetail.account.bound import bracket_root, log_ratio
+from dovetail.account.clones import ClonePair, Kind, TruncatedBinomial
 from dovetail.account.compose import compose_upper
-from dovetail.account.composition.shuffled_round import MOST_ROUNDS, ShuffledRound
-from dovetail.account.threshold_search import bracket_root, log_ratio
+from dovetail.account.rounds import MOST_ROUNDS, ShuffledRound
 from dovetail.core.checks import MOST_PEOPLE, flag, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import Randomizer

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from dovetail.account.amplify import SOURCES
+from dovetail.account.amplify import SOURCES, Subject, amplify
 from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.bound import Bound
-from dovetail.account.clones.approximate import LOCAL, smallest_epsilon, too_large_reason
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.composition.basic_advanced_renyi import advanced, basic, renyi
-from dovetail.account.composition.fixed_collections import attacked_delta, attacked_epsilon
-from dovetail.account.composition.pld_convolution import ComposedPLD, Terms, convolve_near, shift_quantile
-from dovetail.account.composition.privacy_loss import optimistic_pld, pessimistic_pld
-from dovetail.account.composition.shuffled_round import (
+from dovetail.account.clones import LOCAL, ClonePair, smallest_epsilon, too_large_reason
+from dovetail.account.mechanism_law import mechanism_attack
+from dovetail.account.privacy_loss import (
+    ComposedPLD,
+    Terms,
+    convolve_near,
+    optimistic_pld,
+    pessimistic_pld,
+    shift_quantile,
+)
+from dovetail.account.questions import JointReport, OneQuestion
+from dovetail.account.renyi import advanced, basic, renyi
+from dovetail.account.rounds import (
     Laws,
     Pairs,
     ShuffledRound,
+    attacked_delta,
+    attacked_epsilon,
     distinct_laws,
     distinct_pairs,
     local_total,
     total_slack,
 )
-from dovetail.account.mechanism_law import mechanism_attack
-from dovetail.core.bracket import Bracket
-from dovetail.core.checks import real, refuse, share
+from dovetail.core.certified import Bracket
+from dovetail.core.channel import KRRChannel
+from dovetail.core.checks import real, refuse, share, whole
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.stages import Randomizer
+from dovetail.randomize.krr import KRR
 
 METHOD = "privacy loss of the clone pairs"
 MECHANISM_METHOD = "privacy loss of the mechanisms"
@@ -66,7 +79,7 @@ class Composition:
 
     Examples
     --------
-    >>> from dovetail.account.composition.shuffled_round import ShuffledRound
+    >>> from dovetail.account.rounds import ShuffledRound
     >>> total = compose([ShuffledRound(1.0, 10_000, times=10)], delta=1e-6)
     >>> total.rounds, total.epsilon is not None and total.epsilon < 1.0
     (10, True)
@@ -332,3 +345,276 @@ def _read_rounds(
 
 def _order(part: ShuffledRound) -> tuple[float, int, str, float, str]:
     return part.epsilon0, part.n, part.pair.kind, part.delta0, repr(part.mechanism)
+
+
+# What each person is promised, and what all are: groups, atoms or questions of different sizes, side by side.
+
+
+@dataclass(frozen=True)
+class ShuffledGroup:
+    """People whose reports are shuffled uniformly among themselves.
+
+    Which group a person is in must be public and must not depend on private values: a class of a shuffle within
+    groups, an atom of an order-private shuffle (whose places are public), or who was asked which question.
+
+    Parameters
+    ----------
+    mechanism : Randomizer, Channel, several questions, or epsilon0 as a float
+        What everybody in the group runs.
+    n : int, 1 .. 1e12
+        Reports of the group.
+    honest : int, optional
+        How many of their senders are assumed honest; default all. In a group of one the local promise is left.
+    """
+
+    mechanism: Subject
+    n: int
+    honest: int | None = None
+
+
+@dataclass(frozen=True)
+class PersonalGuarantees:
+    """One guarantee for each group: whoever is in it has it.
+
+    Parameters
+    ----------
+    each : mapping from the name of a group to its CentralDP
+    """
+
+    each: Mapping[str, CentralDP]
+
+    @property
+    def weakest(self) -> str:
+        """The group with the largest epsilon."""
+        return max(self.each, key=lambda name: self.each[name].epsilon)
+
+    @property
+    def worst(self) -> CentralDP:
+        """What everybody is promised, whatever her group."""
+        return self.each[self.weakest]
+
+    def of(self, group: str) -> CentralDP:
+        """What a person of this group is promised."""
+        if group not in self.each:
+            raise refuse("group", f"one of {', '.join(sorted(self.each))}", group)
+        return self.each[group]
+
+
+def personal_guarantees(groups: Mapping[str, ShuffledGroup], *, delta: float) -> PersonalGuarantees:
+    """The central guarantee of every group at one delta.
+
+    Whoever looks may know which places of the released order belong to which group, and everything about the other
+    groups: that is free of the values of this one. What is left is a uniform shuffle of the group.
+
+    Raises
+    ------
+    UnsupportedError
+        Where a group has no guarantee at this delta; the message names it.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr = KRR(k=4, epsilon=1.0)
+    >>> groups = {"town": ShuffledGroup(krr, 20_000), "village": ShuffledGroup(krr, 90)}
+    >>> found = personal_guarantees(groups, delta=1e-6)
+    >>> found.weakest, round(found.worst.epsilon, 3), round(found.of("town").epsilon, 3)
+    ('village', 0.416, 0.024)
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+    if not groups or not all(isinstance(group, ShuffledGroup) for group in groups.values()):
+        raise refuse("groups", "a mapping from names to `ShuffledGroup`", groups)
+    found = {}
+    for name, group in groups.items():
+        try:
+            found[name] = amplify(group.mechanism, n=group.n, delta=delta, honest=group.honest)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"group {name!r}: {error}") from error
+    return PersonalGuarantees(found)
+
+
+# The same question every round: a permanent random answer, drawn once and kept, for values that never change.
+
+
+SOURCE = "all rounds are post-processing of permanent answers (docs/theory/accuracy.md, section E)"
+PATTERN = (
+    "The pattern of changes is not protected: with two answers and both stages at epsilon 2, one change halfway is "
+    "told from none with a loss of 11.7 after 12 rounds and 51.7 after 52, not 4."
+)
+WORD = "Say `constant_values=True`"
+CHANGES = (
+    f"Memoized answers promise nothing about values that change. {PATTERN} {WORD} if values cannot change; else "
+    "freeze the first value, or compose fresh reports with dt.compose."
+)
+
+
+def memoized_guarantee(
+    permanent: KRR, *, n: int, delta: float, constant_values: bool, honest: int | None = None
+) -> CentralDP:
+    """What all rounds together reveal of one person who keeps her permanent answer: that of a single round.
+
+    Each person draws y = permanent(x) once and keeps it; in every round she sends y, or a fresh randomization of y.
+    Even if her reports are linked over the rounds by a random pseudonym, all of them are post-processing of the
+    shuffled y. Holds if values are constant, everybody takes part in the same rounds and no memory is lost: a new
+    device draws a second answer, and the claim ends.
+
+    Parameters
+    ----------
+    permanent : KRR
+    n : int
+        People who take part in the rounds that this person takes part in.
+    constant_values : bool
+        Your word that nobody's value changes over the rounds; without it nothing is promised.
+    honest : int, optional
+        As in `amplify`.
+
+    Raises
+    ------
+    UnsupportedError
+        For values that may change, with what would leak.
+
+    Examples
+    --------
+    >>> promise = memoized_guarantee(KRR(k=4, epsilon=7.7), n=100_000, delta=1e-6, constant_values=True)
+    >>> promise.epsilon < 1.0, promise.colluding
+    (True, 7.7)
+
+    Source
+    ------
+    docs/theory/accuracy.md, section E.
+    """
+    if constant_values is not True:
+        raise UnsupportedError(CHANGES)
+    once = amplify(permanent, n=n, delta=delta, honest=honest)
+    return replace(once, source=f"{once.source}; {SOURCE}")
+
+
+def chain_of(permanent: KRR, fresh: KRR | None = None) -> KRRChannel:
+    """The law of one round's report given the value: both stages, in whole masses.
+
+    Raises
+    ------
+    ParameterError
+        For stages of different k.
+
+    Examples
+    --------
+    >>> both = chain_of(KRR(k=2, epsilon=2.0), KRR(k=2, epsilon=2.0))
+    >>> round(both.epsilon, 2)
+    1.33
+    """
+    first = permanent.channel()
+    if fresh is None:
+        return first
+    second = fresh.channel()
+    if first.k != second.k:
+        raise ParameterError(f"`fresh` must be of the {first.k:,} symbols of the permanent answer, got {second.k:,}.")
+    keep = first.keep * second.keep + (first.k - 1) * first.lie * second.lie
+    lie = first.keep * second.lie + first.lie * second.keep + (first.k - 2) * first.lie * second.lie
+    return KRRChannel(first.k, keep, lie)
+
+
+# What a collection of several questions promises: one local budget and one central guarantee for a person.
+
+
+Ask = Literal["all", "joint", "one"]
+NEIGHBOURS = "replace one person's answers to all questions"
+
+
+def local_guarantee(parts: Sequence[Randomizer], *, ask: Ask) -> LocalDP:
+    """What a person's reports promise together, whoever looks at them: the sum, or for one question the largest.
+
+    >>> from dovetail.randomize.krr import KRR
+    >>> [local_guarantee([KRR(k=2, epsilon=1.0), KRR(k=5, epsilon=0.5)], ask=ask).epsilon for ask in ("all", "one")]
+    [1.5, 1.0]
+    """
+    epsilons = [part.guarantee.epsilon for part in parts]
+    caveats = tuple(dict.fromkeys(caveat for part in parts for caveat in part.guarantee.caveats))
+    if ask == "one":
+        source = "one question for each person, drawn by chance: the largest epsilon of a question"
+        return LocalDP(max(epsilons), source=source, caveats=caveats)
+    source = "answers with randomness of their own: epsilons of the questions add (Dwork et al. 2006)"
+    return LocalDP(math.fsum(epsilons), source=source, caveats=caveats)
+
+
+def questions_guarantee(
+    parts: Sequence[Randomizer],
+    *,
+    ask: Ask,
+    n: int,
+    delta: float,
+    honest: int | None = None,
+    weights: Sequence[int] = (),
+) -> CentralDP:
+    """The central guarantee of one person's answers to all questions, from everything that is released.
+
+    Parameters
+    ----------
+    parts : 2 .. 16 of Randomizer
+        Everybody answers question q by parts[q].
+    ask : "all", "joint" or "one"
+        Every answer a report of its own, each question shuffled by itself; all answers in one report, which stay
+        together; or one question for each person, drawn by chance and named.
+    n : int
+        People, each of whom is asked.
+    honest : int, 1 .. n, optional
+    weights : whole numbers, at least 1, optional
+        For "one": how often a question is drawn, against the others; default all alike.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    UnsupportedError
+        For answers with a local delta.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.krr import KRR
+    >>> both = [KRR(k=2, epsilon=1.0), KRR(k=5, epsilon=0.5)]
+    >>> [round(questions_guarantee(both, ask=ask, n=10_000, delta=1e-6).epsilon, 3) for ask in ("joint", "one")]
+    [0.04, 0.026]
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+    subject = JointReport(tuple(parts))  # checks the questions
+    if ask == "all":
+        return _shuffled_apart(parts, n=n, delta=delta, honest=honest)
+    if ask == "joint":
+        return replace(amplify(subject, n=n, delta=delta, honest=honest), neighbours=NEIGHBOURS)
+    if ask != "one":
+        raise refuse("ask", "'all', 'joint' or 'one'", ask)
+    given = [whole("weights", weight, least=1) for weight in weights]
+    chances = tuple(weight / sum(given) for weight in given)
+    return replace(
+        amplify(OneQuestion(tuple(parts), chances), n=n, delta=delta, honest=honest), neighbours=NEIGHBOURS
+    )
+
+
+def _shuffled_apart(parts: Sequence[Randomizer], *, n: int, delta: float, honest: int | None) -> CentralDP:
+    """Each question is a round of its own: rounds compose."""
+    people = whole("n", n, least=1)
+    trusted = people if honest is None else whole("honest", honest, least=1, most=people)
+    found = compose([ShuffledRound.of(part, trusted) for part in parts], delta=delta)
+    whole_batches = [ShuffledRound.of(part, people) for part in parts]
+    every = found if trusted == people else compose_upper(whole_batches, delta=delta)
+    assert found.epsilon is not None and every.epsilon is not None  # pure local privacy: at most the sum
+    local = local_guarantee(parts, ask="all")
+    return CentralDP(
+        all=min(every.epsilon, found.epsilon),
+        honest=found.epsilon,
+        colluding=local.epsilon,
+        delta=delta,
+        n=people,
+        honest_n=trusted,
+        method=found.method,
+        source=found.source,
+        numeric=Bracket(min(found.lower or 0.0, found.epsilon), found.epsilon),
+        attack_lower=min(found.attack_lower, found.epsilon),
+        caveats=local.caveats,
+        neighbours=NEIGHBOURS,
+    )

@@ -12,17 +12,15 @@ from importlib import import_module
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.expected_positive_part import POINTS
-from dovetail.account.blanket.privacy_blanket import CLOSE, BlanketLaw, ShuffledLaw
+from dovetail.account.binary import FAR, BinaryExact, binary_reached, most_exact
 from dovetail.account.bound import Bound, DominatingPair
-from dovetail.account.composition.questions import SeveralQuestions
-from dovetail.account.everybody.exposure import Exposure
-from dovetail.account.everybody.hidden_law import NAME as EVERYBODY
-from dovetail.account.everybody.hidden_law import SOURCE as EVERYBODY_SOURCE
-from dovetail.account.everybody.hidden_law import EverybodyLaw
-from dovetail.account.mechanisms.binary import FAR, BinaryExact, binary_reached, most_exact
-from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, channel_exposures, worst_dataset
+from dovetail.account.expected_positive_part import POINTS
+from dovetail.account.finite_channel import FiniteChannelLaw, channel_exposures, worst_dataset
+from dovetail.account.hidden_among_everybody import NAME as EVERYBODY
+from dovetail.account.hidden_among_everybody import SOURCE as EVERYBODY_SOURCE
+from dovetail.account.hidden_among_everybody import EverybodyLaw
+from dovetail.account.privacy_blanket import CLOSE, BlanketLaw, DeclaredLaw, Exposure, ShuffledLaw
+from dovetail.account.questions import SeveralQuestions
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import share
 from dovetail.core.errors import UnsupportedError
@@ -41,7 +39,7 @@ def declared_laws() -> dict[type, DeclaredLaw]:
     """The laws that the files of `account/mechanisms` declare, by the type of their subject."""
     home = "dovetail.account.mechanisms"
     found = (import_module(f"{home}.{file.name}") for file in pkgutil.iter_modules(import_module(home).__path__))
-    laws = [module.LAW for module in found if hasattr(module, "LAW")]
+    laws = [law for module in found for law in vars(module).values() if isinstance(law, DeclaredLaw)]
     return {law.subject: law for law in laws}
 
 

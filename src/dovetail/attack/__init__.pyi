@@ -2,7 +2,7 @@
 
 from .correlation import Correlation as Correlation, Smoothness as Smoothness, learn_smoothness as learn_smoothness
 from .definetti import DeFinetti as DeFinetti
-from .experiment.result import AttackResult as AttackResult
+from .experiment.run_attack import AttackResult as AttackResult
 from .experiment.run_attack import (
     Attacker as Attacker,
     attack_released as attack_released,
@@ -11,10 +11,10 @@ from .experiment.run_attack import (
 from .experiment.success_bound import SuccessBound as SuccessBound, success_bound as success_bound
 from .experiment.voter_selection import select_voters as select_voters
 from .majority import MajorityVote as MajorityVote
-from .reidentify.experiment import reidentify as reidentify
-from .reidentify.forest import ForestAttack as ForestAttack
-from .reidentify.records import Records as Records, release_rounds as release_rounds
-from .reidentify.subset import (
+from .experiment.reidentify import reidentify as reidentify
+from .experiment.reidentify import ForestAttack as ForestAttack
+from .experiment.reidentify import Records as Records, release_rounds as release_rounds
+from .experiment.subset_search import (
     SubsetSearch as SubsetSearch,
     best_subset_success as best_subset_success,
     reidentify_subset as reidentify_subset,

@@ -12,13 +12,12 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties, check_columns, check_people
-from dovetail.core.attack import Attack, Knowledge
+from dovetail.attack.experiment.run_attack import Guesses, People, argmax_random_ties, check_columns, check_people
 from dovetail.core.checks import positive, real, refuse, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.settings import Count
-from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
 
 Points = NDArray[np.float64]  # (n, d)
 

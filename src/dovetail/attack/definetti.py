@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties, check_people
-from dovetail.core.attack import Attack, Knowledge
+from dovetail.attack.experiment.run_attack import Guesses, People, argmax_random_ties, check_people
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
-from dovetail.estimate.simplex import project_shares
-from dovetail.shuffle.groups.neighbours import encode_labels
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
+from dovetail.estimate.frequency import project_shares
+from dovetail.shuffle.fitting.neighbours import encode_labels
 
 Codes = NDArray[np.int64]  # (n,), 0..g-1
 Model = NDArray[np.float64]  # (classes, k), rows sum to 1

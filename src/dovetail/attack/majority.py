@@ -9,13 +9,12 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from dovetail.attack.experiment.arrays import Guesses, People
+from dovetail.attack.experiment.run_attack import Guesses, People
 from dovetail.attack.experiment.voter_selection import Places
-from dovetail.core.attack import Attack, Knowledge
+from dovetail.core.compiled import njit
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError
-from dovetail.core.numeric.compiled import njit
-from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler, Support
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler, Support
 
 
 @dataclass(frozen=True, eq=False)

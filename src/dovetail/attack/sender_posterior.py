@@ -8,14 +8,11 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from annotated_types import Ge, Le
 
-from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties
-from dovetail.attack.posterior.regression import Regression
-from dovetail.attack.posterior.seats import Rows, Seats, seats_of
-from dovetail.attack.posterior.traits import Traits, candidate_traits
-from dovetail.core.attack import Attack, Knowledge
+from dovetail.attack.experiment.run_attack import Guesses, People, argmax_random_ties
+from dovetail.attack.experiment.sender_model import Regression, Rows, Seats, Traits, candidate_traits, seats_of
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
-from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
 
 _DRAWS_TO_CHOOSE, _PLACES_TO_CHOOSE = 16, 50_000  # enough to tell which traits the reports follow
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.console.account_groups import Groups, groups_document, print_groups
-from dovetail.cli.console.account_table import print_account, print_inverse
-from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
-from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.options import as_whole
-from dovetail.cli.console.output import Force, Json, print_json
-from dovetail.cli.console.progress import progress_bar, tell
+from dovetail.cli.options import as_whole, flatten
+from dovetail.cli.output import Csv, Force, Json, Plot, check_places, foreign, print_json, print_rows, write_curve
+from dovetail.cli.progress import progress_bar, tell
+from dovetail.core.display import downward
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,6 +21,233 @@ if TYPE_CHECKING:
     from dovetail.account.bound import Bound
     from dovetail.account.compose import Composition
     from dovetail.core.verdict import Verdict
+
+
+# `dovetail account` for people in public groups: what each group is promised, and what everybody is.
+
+
+FORM = "NAME=PEOPLE or NAME=PEOPLE,HONEST, such as town=20000,15000"
+COLUMNS = ("name", "n", "honest")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Public groups that are shuffled by themselves."""
+
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead of --n: one public group (a class, an atom, a key), NAME=PEOPLE or NAME=PEOPLE,HONEST, "
+            "once for each. It is promised what a shuffle of it alone promises."
+        ),
+    ] = None
+    groups_file: Annotated[
+        Path | None, typer.Option(help="Instead of --group: CSV with the columns name, n and, if wanted, honest.")
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether groups are asked about."""
+        return bool(self.group) or self.groups_file is not None
+
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """People of each group, and those assumed honest."""
+        from dovetail.core.checks import whole
+
+        if self.group and self.groups_file is not None:
+            raise ParameterError("give --group or --groups-file, not both.")
+        rows = _read(self.groups_file) if self.groups_file is not None else [_row(text) for text in self.group or []]
+        found: dict[str, tuple[int, int]] = {}
+        for name, people, honest in rows:
+            if not name or name in found:
+                raise ParameterError(f"each group needs a name of its own, got {name!r}.")
+            n = whole(f"n of {name}", _number(people), least=1)
+            found[name] = n, n if not honest else whole(f"honest of {name}", _number(honest), least=1, most=n)
+        return found
+
+
+def groups_document(subject: Subject, epsilon0: float, groups: Groups, *, delta: float) -> dict[str, Any]:
+    """The JSON document: every group with its guarantee, the weakest of which all people have."""
+    from dovetail.account.clones import without_compiled_loops
+    from dovetail.account.compose import ShuffledGroup, personal_guarantees
+    from dovetail.core.verdict import judge_central, warnings_of
+
+    sizes = groups.sizes()
+    parts = {name: ShuffledGroup(subject, n, honest) for name, (n, honest) in sizes.items()}
+    with without_compiled_loops():
+        found = personal_guarantees(parts, delta=delta)
+    smallest = min(n for n, _ in sizes.values())
+    return {
+        "epsilon": found.worst.epsilon,
+        "weakest": found.weakest,
+        "epsilon0": epsilon0,
+        "n": sum(n for n, _ in sizes.values()),
+        "delta": delta,
+        "groups": [
+            {
+                "name": name,
+                "n": one.n,
+                "honest": one.honest_n,
+                "epsilon": one.epsilon,
+                "all": one.all,
+                "colluding": one.colluding,
+                "attack_lower": one.attack_lower,
+                "method": one.method,
+                "source": one.source,
+            }
+            for name, one in found.each.items()
+        ],
+        "notes": list(warnings_of(delta, smallest, honest=found.worst.honest_n, epsilon0=epsilon0)),
+        "verdict": judge_central(found.worst).document(),
+    }
+
+
+def print_groups(document: dict[str, Any]) -> None:
+    """A row for each group, the weakest last and by name."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dovetail.report.number_format import upward
+
+    table = Table(title="What a person of each group is promised", title_justify="left", title_style="bold", box=None)
+    table.add_column("group", overflow="fold")
+    for name in ("people", "honest", "epsilon", "attack"):
+        table.add_column(name, justify="right")
+    table.add_column("method", overflow="fold")
+    for one in document["groups"]:
+        table.add_row(
+            foreign(one["name"]),
+            f"{one['n']:,}",
+            f"{one['honest']:,}",
+            upward(one["epsilon"]),
+            downward(one["attack_lower"]),
+            one["method"],
+        )
+    console = Console()
+    console.print(table)
+    for line in (
+        f"everybody, whatever her group: {upward(document['epsilon'])}, as in {document['weakest']}",
+        "Groups must be public and must not depend on private values; who looks may know everybody else's.",
+        f"protection: {document['verdict']['sentence']}",
+        *document["notes"],
+    ):
+        console.print(foreign(line), markup=False, highlight=False)
+
+
+def _row(text: str) -> tuple[str, str, str]:
+    name, mark, rest = text.rpartition("=")
+    if not mark:
+        raise ParameterError(f"--group must be {FORM}, got {text!r}.")
+    people, _, honest = rest.partition(",")
+    return name.strip(), people.strip(), honest.strip()
+
+
+def _read(path: Path) -> list[tuple[str, str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file)
+            if not {"name", "n"} <= set(table.fieldnames or ()) <= set(COLUMNS):
+                raise ParameterError(f"{path} must have the columns name, n and, if wanted, honest.")
+            rows = [(row["name"] or "", row["n"] or "", row.get("honest") or "") for row in table]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ParameterError(f"--groups-file {path} cannot be read: {why}.") from None
+    if not rows:
+        raise ParameterError(f"{path} must have a row for each group, got none.")
+    return [(name.strip(), n.strip(), honest.strip()) for name, n, honest in rows]
+
+
+def _number(text: str) -> Any:
+    """A count as it is typed, such as 2e4; anything else as it is, for the message."""
+    try:
+        return as_whole(float(text))
+    except ValueError:
+        return text
+
+
+# What `dovetail account` prints: the central epsilon, where the truth lies, and all bounds side by side.
+
+
+WIDTH = 24  # characters of the bar
+
+
+def print_inverse(document: dict[str, Any]) -> None:
+    """The largest epsilon0, rounded down, and how well it protects one person."""
+    from dovetail.core.verdict import numbered
+
+    epsilon0 = f"{math.floor(document['epsilon0'] * 1e6) / 1e6:.6f}"
+    rows = {"epsilon0": epsilon0, "protection": document["verdict"]["sentence"], **numbered(document["notes"])}
+    print_rows("Largest local epsilon", rows)
+
+
+def print_account(document: dict[str, Any]) -> None:
+    from dovetail.core.verdict import numbered
+
+    rows = {
+        "protection": document["verdict"]["sentence"],
+        "epsilon": _words(document["epsilon"]),
+        **_central_rows(document),
+        "method": document["method"],
+    }
+    if document["numeric_lower"] is not None:
+        lower = downward(document["numeric_lower"])
+        rows["numerics"] = f"the value of the theorem used lies between {lower} and epsilon"
+    if not isinstance(document["attack_lower"], dict):
+        reached = downward(document["attack_lower"])
+        rows["attack"] = f"a collection exists whose reports reach {reached}: no proof can promise less"
+        rows["truth"] = truth_bar(document["attack_lower"], document["epsilon"])
+    rows["source"] = document["source"]
+    rows |= numbered(document["notes"])
+    print_rows("After shuffling", rows)
+    _print_bounds(document["bounds"])
+    for kind, place in document.get("files", {}).items():
+        typer.echo(f"{kind}: {Path(place)}")
+
+
+def truth_bar(attack: float, quoted: float) -> str:
+    """Where the truth lies: beyond what an attack reaches, not beyond what is quoted.
+
+    >>> truth_bar(0.5, 1.0)
+    '0 ############------------ 1: # attacked, - the truth is here'
+    """
+    full = WIDTH if quoted <= 0.0 else min(WIDTH, math.floor(WIDTH * attack / quoted))
+    return f"0 {'#' * full}{'-' * (WIDTH - full)} {_words(quoted)}: # attacked, - the truth is here"
+
+
+def _central_rows(document: dict[str, Any]) -> dict[str, str]:
+    central = document["central"]
+    if "lines" in central:
+        return dict(zip(("all honest", "some honest", "colluding"), central["lines"], strict=True))
+    return {
+        f"{document['rounds']} rounds": f"all {central['n']:,} honest: {_words(central['all'])}",
+        "some honest": f"{central['honest_n']:,} of them: {_words(central['honest'])}",
+        "colluding": f"the local guarantees add to epsilon {_words(central['colluding'])}",
+    }
+
+
+def _print_bounds(bounds: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dovetail.report.number_format import ABSENT
+
+    table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
+    table.add_column("bound", no_wrap=True)
+    table.add_column("epsilon", justify="right")
+    for name, value in bounds.items():
+        table.add_row(name, ABSENT if isinstance(value, dict) else _words(value))
+    console = Console()
+    console.print(table)
+    for name, value in bounds.items():
+        if isinstance(value, dict):
+            console.print(f"{ABSENT} {name}: {value['reason']}", markup=False, highlight=False)
+
+
+def _words(value: Any) -> str:
+    from dovetail.report.number_format import upward
+
+    return f"nothing: {value['reason']}" if isinstance(value, dict) else upward(value)
+
 
 Axis = Literal["n", "epsilon0", "delta"]
 RANGES: dict[str, tuple[float, float]] = {"n": (1e2, 1e8), "epsilon0": (0.1, 10.0), "delta": (1e-12, 1e-2)}
@@ -210,7 +437,7 @@ def round_document(
 ) -> dict[str, Any]:
     """The JSON document of one round."""
     from dovetail.account.amplify import amplify, list_bounds
-    from dovetail.account.clones.binomial_tail import without_compiled_loops
+    from dovetail.account.clones import without_compiled_loops
     from dovetail.report.document import central_document
 
     with without_compiled_loops():
@@ -245,7 +472,7 @@ def composition_document(
 ) -> dict[str, Any]:
     """The JSON document of several rounds: a mechanism's own law composes, or the clone pairs."""
     from dovetail.account.compose import compose
-    from dovetail.account.composition.shuffled_round import ShuffledRound
+    from dovetail.account.rounds import ShuffledRound
 
     kind: Any = "clones" if adaptive else None
 
@@ -312,7 +539,7 @@ def curve_table(
     """The central epsilon along one axis, geometrically spaced: certified ends of the pair, and the other pair."""
     import numpy as np
 
-    from dovetail.account.curve import curve
+    from dovetail.account.amplify import curve
     from dovetail.core.checks import MOST_PEOPLE, real, refuse, whole
 
     first, last = (given if given is not None else usual for given, usual in zip(ends, RANGES[along], strict=True))
@@ -344,7 +571,7 @@ def curve_table(
 def accounting_subject(shuffle: Shuffle, epsilon0: float) -> Subject:
     """The randomizer that a name stands for; a float for any."""
     from dovetail.core.checks import privacy_budget
-    from dovetail.core.registries import RANDOMIZERS
+    from dovetail.core.stages import RANDOMIZERS
 
     name, k = shuffle.randomizer, as_whole(shuffle.k)
     kind: Any = None if name == ANY else RANDOMIZERS["krr" if name == BINARY else name]
@@ -375,10 +602,9 @@ def invert(shuffle: Shuffle, epsilon: float) -> float:
 
 
 def _invert_own_law(shuffle: Shuffle, epsilon: float) -> float:
-    from dovetail.core.registries import RANDOMIZERS
-    from dovetail.plan.families import families
+    from dovetail.core.stages import RANDOMIZERS
+    from dovetail.plan.families import families, largest_epsilon0
     from dovetail.plan.requirements import Requirements
-    from dovetail.plan.search import largest_epsilon0
 
     name = "krr" if shuffle.randomizer == BINARY else shuffle.randomizer
     question = RANDOMIZERS[name].question

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
-from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows
-from dovetail.cli.console.progress import progress_bar
-from dovetail.core.display.losses import guess_in_words
+from dovetail.cli.options import flatten
+from dovetail.cli.output import (
+    Csv,
+    Force,
+    Json,
+    Plot,
+    Seed,
+    check_places,
+    entropy_of,
+    print_json,
+    print_rows,
+    write_curve,
+)
+from dovetail.cli.progress import progress_bar
+from dovetail.core.display import guess_in_words
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from dovetail.core.channel import Channel
+    from dovetail.core.progress import Progress
     from dovetail.leak.vulnerability import Vulnerability
-    from dovetail.pipeline.progress import Progress
 
 _NAMES = ("prior", "randomized", "shuffled", "randomized_shuffled")
 _POINTS = 13

@@ -12,8 +12,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from dovetail import __version__
-from dovetail.cli.console.progress import is_terminal, watching
-from dovetail.cli.console.verbs import VerbGroup
+from dovetail.cli.progress import is_terminal, watching
+from dovetail.cli.verbs import VerbGroup
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 from dovetail_protocol.terminal_text import printable
 

@@ -1,17 +1,26 @@
-"""`dovetail run`: the main job."""
+"""`dovetail run` and `dovetail demo`: the main job, on a table of one's own or on a real survey."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.console.output import Force, Json, after_writing, print_json, print_summary
-from dovetail.cli.console.progress import progress_bar
+from dovetail.cli.output import Force, Json, after_writing, print_json, print_summary, write_whole
+from dovetail.cli.progress import progress_bar
+from dovetail.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dovetail.core.entropy import Entropy
 
 
-def register(app: typer.Typer) -> None:
+# `dovetail run`: the main job.
+
+
+def _register_run(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     app.command("run")(_run)
 
@@ -46,9 +55,9 @@ def _run(
     "release" draws from the operating system and writes sanitized.parquet besides; asked again, it reproduces the
     first release. With --engine, [data] path is a folder of Parquet files or a glob, and the release is one, too.
     """
-    from dovetail import scale
     from dovetail.core.errors import UnsupportedError
-    from dovetail.pipeline.run import run
+    from dovetail.engine.run import run as run_in_files
+    from dovetail.job.run import run
 
     if engine is None and (workers is not None or master is not None):
         raise UnsupportedError("--workers goes with --engine processes, and --master with --engine spark.")
@@ -59,10 +68,136 @@ def _run(
         if engine is None:
             report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
         else:
-            report = scale.run(
+            report = run_in_files(
                 config, out=target, engine=engine, workers=workers, master=master, new_release=new_release,
                 ledger=ledger, progress=progress,
             )  # fmt: skip
     document = report.document()
     with after_writing(target):
         print_json(document) if as_json else print_summary(document, target)
+
+
+# `dovetail demo`: the main job on a real survey that ships with the package, or on a synthetic stream.
+
+
+def _register_demo(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("demo")(_demo)
+
+
+def configuration(private: str, *, epsilon: float, seed: int, trials: int = 10) -> dict[str, Any]:
+    """The rehearsal that the demo runs: four shufflers side by side on the same reports."""
+    categories = {"affair": ["no", "yes"], "affair_class": ["none", "under 0.5", "0.5 to 2", "2 and more"]}
+    return {
+        "schema_version": 1,
+        "title": "Redbook survey 1974: extramarital affairs",
+        "mode": "rehearsal",
+        "seed": seed,
+        "data": {
+            "private": private,
+            "public": ["age", "years_married", "education", "occupation"],
+            "categories": categories[private],
+        },
+        "randomize": {"randomizer": "krr", "epsilon": epsilon},
+        "shuffle": {
+            "shuffler": "best",
+            "alpha": 4.0,
+            "groups": {"labels": "age", "radius": 1.0},
+            "compare": ["identity", "uniform", "mallows"],
+        },
+        "promise": {"delta": 1e-6, "honest": 6350},
+        "estimate": {"by": ["age"], "min_group_size": 50},
+        "attack": {"similar": ["years_married", "education", "occupation"], "trials": trials},
+    }
+
+
+def stream_configuration(*, epsilon: float, seed: int) -> dict[str, Any]:
+    """The rehearsal of a stream: two hours of a fleet, each house shuffled by itself, a budget for half of it."""
+    return {
+        "schema_version": 1,
+        "title": "Appliances of eight houses, minute by minute",
+        "mode": "rehearsal",
+        "seed": seed,
+        "data": {
+            "private": "watts",
+            "person": "device",
+            "time": "minute",
+            "public": ["house"],
+            "lower": 3.9,
+            "upper": 178.3,
+        },
+        "randomize": {"randomizer": "budget_laplace", "epsilon": epsilon, "beta": 0.5, "rho": 0.9},
+        "shuffle": {"shuffler": "rase", "groups": {"labels": "house"}},
+        "promise": {"delta": 1e-6, "cap": 90 * epsilon},
+        "estimate": {"window": 10},
+    }
+
+
+def loads(rng: Entropy) -> pl.DataFrame:
+    """Synthetic loads of 64 appliances in eight houses, as a stream of 120 rounds."""
+    import numpy as np
+    import polars as pl
+
+    from dovetail.datasets.synthetic_loads import synthetic_loads
+
+    devices, rounds = 64, 120
+    watts = synthetic_loads(devices, rounds, minutes=1.0, start=420.0, rng=rng)
+    return pl.DataFrame(
+        {
+            "device": [f"appliance{place:02d}" for place in range(devices)] * rounds,
+            "house": [f"house{1 + place // 8}" for place in range(devices)] * rounds,
+            "minute": np.repeat(np.arange(1, rounds + 1), devices),
+            "watts": watts.ravel().round(3),
+        }
+    )
+
+
+def _demo(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo-report"),
+    private: Annotated[
+        Literal["affair", "affair_class"] | None,
+        typer.Option(help="Private column: affair (yes or no; the default), or how much in four classes."),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")] = 2.0,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="A stream of synthetic appliance loads instead of the survey.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the rehearsal.")] = 1,
+    trials: Annotated[
+        int, typer.Option(min=2, help="Batches that each attack is tried on; more narrow its interval.")
+    ] = 10,
+    save_table: Annotated[
+        Path | None, typer.Option(help="Also write the table as CSV, to try `dovetail run` on it.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers side by side.
+
+    The survey ships with Dovetail; nothing is downloaded. With --stream, 64 appliances report every minute for
+    two hours.
+    """
+    if stream and private is not None:
+        raise ParameterError("--private is a column of the survey; --stream has none of it.")
+    from dovetail.core.entropy import simulation
+    from dovetail.datasets.redbook import redbook
+    from dovetail.job.run import run
+
+    table = loads(simulation(seed)) if stream else redbook()
+    config = stream_configuration(epsilon=epsilon, seed=seed)
+    if not stream:
+        config = configuration(private or "affair", epsilon=epsilon, seed=seed, trials=trials)
+    if save_table is not None:
+        named = table if stream else table.with_row_index("id")
+        write_whole(save_table, named.write_csv, force=force)
+    with progress_bar(hidden=as_json) as progress:
+        report = run(config, table=table, out=out, force=force, progress=progress)
+    document = report.document()
+    with after_writing(out):
+        print_json(document) if as_json else print_summary(document, out)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    _register_run(app)
+    _register_demo(app)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.console.output import Json, print_json, print_rows
-from dovetail.cli.console.progress import tell
+from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError
 
 if TYPE_CHECKING:

@@ -31,6 +31,6 @@ def _web(
     """
     for module in ("starlette", "uvicorn"):
         require(module, extra="web")
-    from dovetail.web.serve import serve
+    from dovetail.web.app import serve
 
     serve(host=host, port=port, browse=open, tell=typer.echo)

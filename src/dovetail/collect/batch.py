@@ -25,9 +25,9 @@ from hashlib import sha256
 from typing import Self
 
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.dummies import CAP
 from dovetail_protocol.keys import SigningKey, VerifyingKey
-from dovetail_protocol.wire.message import Rejected, inner_bytes
-from dovetail_protocol.wire.sent_dummies import CAP
+from dovetail_protocol.messages import Rejected, inner_bytes
 
 VERSION = 1
 IN_PARTS = 2  # version of a manifest

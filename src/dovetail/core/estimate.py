@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import probability
-from dovetail.core.display.display import displayed_by
-from dovetail.core.display.estimates import draw_estimate, show_estimate, to_frame
+from dovetail.core.display import displayed_by, draw_estimate, show_estimate, to_frame
 from dovetail.core.errors import ParameterError
-from dovetail.core.numeric.noise_reach import noise_reach
+from dovetail.core.noise_reach import noise_reach
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from math import exp, inf, nextafter
 from typing import Literal, Protocol
 
-from dovetail.core.bracket import Bracket
-from dovetail.core.display.display import Display, Grid, displayed_by
-from dovetail.core.display.losses import upward
+from dovetail.core.certified import Bracket
+from dovetail.core.display import Display, Grid, displayed_by, upward
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 Trust = Literal["local", "shuffler", "users"]  # who makes the noise that the central epsilon rests on

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal, NamedTuple
 
-from dovetail.core.display.losses import quantize, strip, upward
+from dovetail.core.display import quantize, strip, upward
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 

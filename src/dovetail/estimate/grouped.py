@@ -19,9 +19,8 @@ from dovetail.core.checks import floats, instance, rectangular
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate, Estimator, Tally
 from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports
-from dovetail.estimate.frequency import FrequencyEstimator
+from dovetail.estimate.frequency import FrequencyEstimator, need_numbers, need_symbols
 from dovetail.estimate.mean import MeanEstimator
-from dovetail.estimate.pairing import need_numbers, need_symbols
 from dovetail.randomize.sampling.domain import symbols
 
 Mixing = NDArray[np.float64]  # (g, g), rows sum to 1

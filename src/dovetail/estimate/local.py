@@ -18,9 +18,9 @@ from dovetail.core.checks import floats, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
-from dovetail.estimate.simplex import project_shares
+from dovetail.estimate.frequency import project_shares
 from dovetail.randomize.sampling.domain import symbols
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 
 Shares = NDArray[np.float64]  # (m, k), rows sum to 1
 Points = NDArray[np.float64]  # (n, d)

@@ -1,6 +1,6 @@
 """The public names of `dovetail.leak`, once, with their home."""
 
-from .exact.fractions import exact_vulnerability as exact_vulnerability
+from .exact import exact_vulnerability as exact_vulnerability
 from .vulnerability import Vulnerability as Vulnerability
 
 __all__: list[str]

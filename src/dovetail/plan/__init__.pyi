@@ -1,7 +1,7 @@
 """The public names of `dovetail.plan`, once, with their home."""
 
-from .compare.comparison import MechanismComparison as MechanismComparison
-from .compare.mechanisms import compare_mechanisms as compare_mechanisms
+from .compare import MechanismComparison as MechanismComparison
+from .compare import compare_mechanisms as compare_mechanisms
 from .planner import CollectionPlan as CollectionPlan
 
 __all__: list[str]

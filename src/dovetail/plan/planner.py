@@ -2,36 +2,203 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any, Literal
 
 from dovetail.core.checks import MOST_PEOPLE, refuse, whole
-from dovetail.core.display.display import displayed_by
+from dovetail.core.display import Display, Grid, displayed_by, error_in_words, upward
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.core.verdict import Verdict, judge_central, warnings_of
-from dovetail.plan.accuracy import Accuracy, predict_accuracy
-from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate
-from dovetail.plan.families import families
-from dovetail.plan.people import (
+from dovetail.estimate.accuracy import Accuracy, PopulationShape, predict_accuracy
+from dovetail.plan.families import (
     FIRST_GUESS,
+    NEAR_BEST,
+    SEARCH_POINTS,
+    Alternative,
+    CalibratedRandomizer,
     Progress,
+    RandomizerFamily,
+    calibrate,
     check_wishes,
     default_delta,
+    families,
+    guaranteed_epsilon,
     honest_people,
     least_people,
+    log_excess,
+    objective,
+    predict_error95,
+    recommend,
+    select_families,
     silent,
+    smallest_epsilon0,
     smallest_group_of,
+    smallest_n,
 )
-from dovetail.plan.plan_display import show_plan
-from dovetail.plan.recommendation import Calibrated, Recommendation, recommend_randomizer
-from dovetail.plan.requirements import PopulationShape, Requirements
-from dovetail.plan.risk import Risk, assess_risk
-from dovetail.plan.search import SEARCH_POINTS, guaranteed_epsilon, smallest_n
-from dovetail.plan.shuffles import name_of_shuffle
+from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
+from dovetail.plan.requirements import Requirements, Risk, assess_risk, name_of_shuffle
+
+# What a plan shows of itself in a notebook: what to collect with, what is promised, and the price of accuracy.
+
+
+def show_plan(plan: Any) -> Display:
+    """A `CollectionPlan` in words."""
+    name, people = plan.randomizer.name, f"{plan.requirements.n:,} people"
+    error = _error(plan, plan.error95)
+    what = "one share" if plan.requirements.question == "frequency" else "the mean"
+    promised = f"epsilon {upward(plan.epsilon)} at delta {upward(plan.central.delta)}"
+    return Display(
+        brief=f"CollectionPlan for {people}: {name}, epsilon0 {upward(plan.epsilon0)}\n"
+        f"{promised}; {what} to within {error} with 95 % probability",
+        title=f"Plan for {people}: {plan.randomizer.label}",
+        facts=(
+            ("one report promises", f"epsilon0 {upward(plan.epsilon0)}, whatever the shuffler does"),
+            ("the shuffled batch promises", promised),
+            ("protection of one person", plan.verdict.sentence()),
+            ("who has to be honest", plan.central.lines()[1].rpartition(": ")[0]),
+            ("error", f"{what} is within {error} of the truth with 95 % probability"),
+        ),
+        grid=Grid(
+            ("epsilon0", "epsilon", "95 % error"),
+            [(upward(one.epsilon0), upward(one.epsilon), _error(plan, one.error95)) for one in plan.tradeoff],
+        ),
+        notes=("The table is the trade-off: the same randomizer with more and with less noise.", *plan.notes),
+    )
+
+
+def _error(plan: Any, value: float) -> str:
+    return error_in_words(value, share=plan.requirements.question == "frequency")
+
+
+# The recommended kind: what a plan says first, before what takes longer to work out is known.
+
+
+Calibrated = Mapping[str, CalibratedRandomizer | str]
+
+WHAT_IT_TAKES = "what it would take instead"  # the step before infeasible requirements are refused
+WIDER = 1.001  # more than searches are rough by
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to collect with: its epsilon0 and its error, and an upper bound on its central epsilon.
+
+    Parameters
+    ----------
+    requirements : Requirements
+    chosen : CalibratedRandomizer
+    calibrated : mapping of str
+        By name, the kinds that came near the best of those before, or why they cannot meet the requirements.
+    least : int or None
+        The least n, where the number of people was asked for.
+    """
+
+    requirements: Requirements
+    chosen: CalibratedRandomizer
+    calibrated: Calibrated = field(repr=False, compare=False)
+    least: int | None = None
+
+    @property
+    def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
+        """What every device runs."""
+        return self.chosen.randomizer
+
+    @property
+    def epsilon0(self) -> float:
+        """Local epsilon of one report."""
+        return self.chosen.epsilon0
+
+    @property
+    def epsilon(self) -> float:
+        """An upper bound on the central epsilon, as the plan's is, searched more coarsely: 1e-4 apart."""
+        return self.chosen.epsilon
+
+    @property
+    def error95(self) -> float:
+        """The plan's."""
+        return self.chosen.accuracy.error95
+
+
+def recommend_randomizer(requirements: Requirements, *, least: int | None, progress: Progress) -> Recommendation:
+    """Calibrate every kind that the requirements admit, and choose; ParameterError where none meets them."""
+    admitted, calibrated = select_families(requirements), dict[str, CalibratedRandomizer | str]()
+    for done, family in enumerate(sorted(admitted, key=lambda one: _rank(one, requirements))):
+        progress("calibrate every randomizer", done, len(admitted))
+        if all(_may_be_chosen(family, one, requirements) for one in _meeting(calibrated)):
+            calibrated[family.name] = calibrate(family, requirements)
+    best = _best(admitted, calibrated, requirements, progress)
+    return Recommendation(requirements, best, calibrated, least)
+
+
+def _rank(family: RandomizerFamily, requirements: Requirements) -> float:
+    """Lower is likelier to be best, as far as the error tells; whoever is tried later is mostly ruled out at once."""
+    if requirements.error is None:
+        return predict_error95(family, requirements.epsilon0 or 1.0, requirements, n=requirements.n)
+    found = smallest_epsilon0(family, requirements, error=requirements.error, n=requirements.n)
+    return inf if found is None else found
+
+
+def _meeting(calibrated: Calibrated) -> list[CalibratedRandomizer]:
+    return [one for one in calibrated.values() if not isinstance(one, str)]
+
+
+def _may_be_chosen(family: RandomizerFamily, other: CalibratedRandomizer, requirements: Requirements) -> bool:
+    """Whether a search may end within a twentieth of another kind, and ahead of it if its reports are longer.
+
+    One or two evaluations instead of a dozen; longer reports that are no better are those of the same mechanism.
+    """
+    best = objective(other, requirements)
+    limit = NEAR_BEST * WIDER * best
+    if not 0.0 < limit < inf:
+        return True
+    near = [one for one in (family, *family.others) if _reaches(one, limit, requirements)]
+    if requirements.error is not None and requirements.epsilon is not None:  # each that may meet both is asked
+        return bool(near)
+    return any(not _is_longer(one, other) or _reaches(one, best / WIDER, requirements) for one in near)
+
+
+def _is_longer(family: RandomizerFamily, other: CalibratedRandomizer) -> bool:
+    try:
+        return family.make(other.epsilon0, other.requirements.n).report_bits > other.report_bits
+    except ParameterError:
+        return False
+
+
+def _reaches(family: RandomizerFamily, limit: float, requirements: Requirements) -> bool:
+    error, epsilon, n = requirements.error, requirements.epsilon, requirements.n
+    if requirements.epsilon0 is not None:
+        return predict_error95(family, requirements.epsilon0, requirements, n=n) <= limit
+    error, epsilon = (limit, epsilon) if error is None else (error, limit)
+    assert epsilon is not None
+    try:
+        epsilon0 = smallest_epsilon0(family, requirements, error=error, n=n)
+        return epsilon0 is not None and log_excess(family, epsilon0, requirements, epsilon=epsilon, n=n) <= 0.0
+    except ParameterError:  # `calibrate` says why
+        return True
+
+
+def _best(
+    admitted: tuple[RandomizerFamily, ...], calibrated: Calibrated, requirements: Requirements, progress: Progress
+) -> CalibratedRandomizer:
+    kept = (calibrated.get(family.name, "") for family in admitted)
+    feasible = [one for one in kept if not isinstance(one, str)]
+    if not feasible:
+        progress(WHAT_IT_TAKES, 0, 1)
+        raise infeasible_accuracy(admitted, [str(calibrated[family.name]) for family in admitted], requirements)
+    best = recommend(feasible, requirements)
+    if requirements.error is None or requirements.epsilon is None or best.epsilon <= requirements.epsilon:
+        return best
+    best = min(feasible, key=lambda one: one.epsilon)
+    if best.epsilon > requirements.epsilon:
+        progress(WHAT_IT_TAKES, 0, 1)
+        raise infeasible_combination(best, admitted, requirements)
+    return best
+
 
 TRADEOFF_FACTORS = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
 

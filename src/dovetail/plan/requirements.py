@@ -9,8 +9,9 @@ import numpy as np
 
 from dovetail.core.checks import MOST_PEOPLE, positive, privacy_budget, real, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
-
-PopulationShape = Literal["any", "flat"]
+from dovetail.core.stages import SHUFFLERS, FrequencyRandomizer, NumericRandomizer
+from dovetail.estimate.accuracy import PopulationShape
+from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
 MOST_SYMBOLS = 1 << 24
 WIDEST = 1e100
@@ -110,3 +111,76 @@ class Requirements:
             what = "a share lies" if self.question == "frequency" else "the mean lies"
             raise refuse("error", f"below {span:g}, because {what} in a range of that width anyway", error)
         return error
+
+
+# What an attacker can guess, for the randomizers whose leakage is known exactly.
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Exact Bayes vulnerability, or why there is none.
+
+    Parameters
+    ----------
+    exact : Vulnerability or None
+    reason : str
+        Why `exact` is None.
+    """
+
+    exact: Vulnerability | None
+    reason: str = ""
+
+    @property
+    def vulnerability(self) -> float | None:
+        """Chance of naming one person's value in one try, from the shuffled reports."""
+        return None if self.exact is None else self.exact.randomized_shuffled
+
+    @property
+    def gain(self) -> float | None:
+        """Multiplicative leakage: the factor by which that exceeds a guess without any data."""
+        return None if self.exact is None else self.exact.randomized_shuffled / self.exact.prior
+
+
+def assess_risk(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int) -> Risk:
+    """The vulnerability of one person among n, uniform prior, an adversary who knows nothing else."""
+    if isinstance(randomizer, NumericRandomizer):
+        return Risk(None, "guessing a number on a fine grid in one try has no exact vulnerability here")
+    try:
+        return Risk(vulnerability(randomizer, n=n))
+    except UnsupportedError as error:
+        return Risk(None, str(error))
+
+
+# Which shuffle a plan is for: of everybody, or inside groups; no other has a central guarantee to plan with.
+
+
+_EVERYBODY = "uniform"  # by name: importing shufflers costs more than planning
+_IN_GROUPS = "within_groups"
+
+
+def name_of_shuffle(*, grouped: bool) -> str:
+    """The shuffler whose guarantee is planned."""
+    return _IN_GROUPS if grouped else _EVERYBODY
+
+
+def check_shuffle(name: str, *, grouped: bool) -> None:
+    """Refuse a shuffler that a plan's numbers would not hold for.
+
+    Raises
+    ------
+    UnsupportedError
+        Amplification by shuffling is proven for uniform shuffles; `plan-shuffle` plans the others.
+    """
+    kind = SHUFFLERS[name]
+    if kind.name not in (name_of_shuffle(grouped=False), name_of_shuffle(grouped=True)):
+        raise UnsupportedError(
+            f"`shuffler` {kind.name!r} has no central guarantee to plan with: amplification by shuffling is proven "
+            "for uniform shuffles, of everybody or inside groups. `dovetail plan-shuffle` plans its order; about one "
+            "person it promises what one report promises."
+        )
+    if (kind.name == name_of_shuffle(grouped=True)) != grouped:
+        raise ParameterError(
+            f"`shuffler` {kind.name!r} shuffles everybody together: leave out `groups` and `smallest_group`."
+            if grouped
+            else f"`shuffler` {kind.name!r} needs `groups` or `smallest_group`: only its people hide each other."
+        )

@@ -15,8 +15,8 @@ from dovetail.core.guarantee import LocalDP
 from dovetail.core.settings import Share
 from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.sampling.coins import adopt
 from dovetail.randomize.sampling.domain import symbols
-from dovetail.randomize.sampling.parameters import adopt
 from dovetail_protocol.mechanisms import budget_laplace
 from dovetail_protocol.mechanisms.budget_laplace import Precision
 

@@ -14,11 +14,9 @@ from dovetail.core.channel import HadamardChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Valid
-from dovetail.randomize.sampling.bytes import numbers_below
-from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.coins import JUST_BELOW, adopt, chunks, numbers_below
 from dovetail.randomize.sampling.domain import symbols
-from dovetail.randomize.sampling.parameters import JUST_BELOW, adopt
-from dovetail.randomize.sampling.randomized_response import respond
+from dovetail.randomize.sampling.pure_protocol import respond
 from dovetail_protocol.mechanisms import hadamard
 
 
@@ -96,7 +94,7 @@ class Hadamard(FrequencyRandomizer):
         return HadamardChannel(self.k, device.blocks, device.width, *device.masses)
 
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
-        from dovetail.randomize.sampling.report_kernels import place_reports
+        from dovetail.randomize.sampling.kernels import place_reports
 
         people = symbols(values, self.k)
         blocks, width = self.blocks, self.width

@@ -13,10 +13,9 @@ from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
-from dovetail.randomize.sampling.bytes import numbers_below
+from dovetail.randomize.sampling.coins import adopt, numbers_below
 from dovetail.randomize.sampling.domain import symbols, whole_numbers
-from dovetail.randomize.sampling.parameters import adopt
-from dovetail.randomize.sampling.randomized_response import respond
+from dovetail.randomize.sampling.pure_protocol import respond
 from dovetail_protocol.mechanisms import krr
 
 

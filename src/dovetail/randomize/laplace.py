@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import floats
+from dovetail.core.discrete_noise import discrete_laplace
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.geometric import discrete_laplace
 from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
-from dovetail.randomize.sampling.bytes import whole_words
-from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.coins import adopt, chunks, whole_words
 from dovetail.randomize.sampling.domain import numbers
-from dovetail.randomize.sampling.parameters import adopt
 from dovetail_protocol.mechanisms import laplace
 
 

@@ -10,18 +10,15 @@ from typing import Any, ClassVar, Never, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.bracket import Bracket
+from dovetail.core.certified import Bracket
 from dovetail.core.channel import MOST_CELLS, DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
-from dovetail.randomize.sampling.bytes import numbers_below, whole_words
-from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.coins import JUST_BELOW, adopt, chunks, numbers_below, whole_words
 from dovetail.randomize.sampling.domain import offenders, symbols
-from dovetail.randomize.sampling.parameters import JUST_BELOW, adopt
-from dovetail.randomize.sampling.pure_protocol import Pure
-from dovetail.randomize.sampling.randomized_response import respond
+from dovetail.randomize.sampling.pure_protocol import Pure, respond
 from dovetail_protocol.mechanisms import local_hashing
 
 Seeds = NDArray[np.uint64]  # (n,)
@@ -146,7 +143,7 @@ class LocalHashing(FrequencyRandomizer):
         return array
 
     def tally(self, reports: Reports) -> NDArray[np.int64]:
-        from dovetail.randomize.sampling.report_kernels import count_support
+        from dovetail.randomize.sampling.kernels import count_support
 
         return np.asarray(count_support(self.check_reports(reports), self.k, self.g))
 

@@ -17,11 +17,16 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
-from dovetail.randomize.sampling.bernoulli import coins
-from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.coins import (
+    JUST_BELOW,
+    adopt,
+    bit_counts,
+    check_packed_bits,
+    chunks,
+    coins,
+    row_sizes,
+)
 from dovetail.randomize.sampling.domain import Symbols, offenders, symbols
-from dovetail.randomize.sampling.packed_bits import bit_counts, check_packed_bits, row_sizes
-from dovetail.randomize.sampling.parameters import JUST_BELOW, adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
 from dovetail_protocol.exact_thresholds import WORD
 from dovetail_protocol.mechanisms import subset_selection

@@ -15,11 +15,8 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
-from dovetail.randomize.sampling.bernoulli import coins
-from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.coins import adopt, bit_counts, check_packed_bits, chunks, coins
 from dovetail.randomize.sampling.domain import symbols
-from dovetail.randomize.sampling.packed_bits import bit_counts, check_packed_bits
-from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
 from dovetail_protocol.exact_thresholds import WORD
 from dovetail_protocol.mechanisms import unary

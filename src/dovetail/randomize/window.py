@@ -17,9 +17,8 @@ from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.settings import Count
 from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
-from dovetail.randomize.sampling.bytes import numbers_below
+from dovetail.randomize.sampling.coins import adopt, numbers_below
 from dovetail.randomize.sampling.domain import numbers
-from dovetail.randomize.sampling.parameters import adopt
 from dovetail_protocol.checks import number_range
 from dovetail_protocol.exact_thresholds import WORD
 from dovetail_protocol.mechanisms.window import Window as DeviceWindow

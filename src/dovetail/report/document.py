@@ -14,7 +14,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.display.display import Display, displayed_by
+from dovetail.core.display import Display, displayed_by
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.core.verdict import warnings_of
 
@@ -302,7 +302,7 @@ class PrivacyReport:
 
     def document(self) -> dict[str, Any]:
         """The report as JSON-ready dictionaries, `schema_version` first."""
-        from dovetail.report.sections.verdict import judged  # reads documents, and so stands above this module
+        from dovetail.report.verdict import judged  # reads documents, and so stands above this module
 
         document = {
             "schema_version": SCHEMA_VERSION,

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.display.display import Display, Grid
-from dovetail.core.display.figure import Mark, draw_figure, draw_marks, height_of
+from dovetail.core.display import Display, Grid, Mark, draw_figure, draw_marks, height_of
 from dovetail.report.number_format import Document, display_name, missing_reason, percent
-from dovetail.report.sections.attacks import attack_rows
-from dovetail.report.sections.questions import question_documents, question_parts
-from dovetail.report.sections.rounds import series_table
-from dovetail.report.sections.sentences import banner, is_stream, summarize_metrics
-from dovetail.report.sections.summary import summary
-from dovetail.report.sections.tables import Table, estimate_table, shows_truth
-from dovetail.report.sections.verdict import judged, verdict
+from dovetail.report.rounds import series_table
+from dovetail.report.sentences import banner, is_stream, summarize_metrics
+from dovetail.report.tables import (
+    Table,
+    attack_rows,
+    estimate_table,
+    question_documents,
+    question_parts,
+    shows_truth,
+    summary,
+)
+from dovetail.report.verdict import judged, verdict
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,8 +4,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
-from dovetail.core.display import losses
-from dovetail.core.display.losses import quantize, strip
+from dovetail.core import display
+from dovetail.core.display import quantize, strip
 from dovetail.core.errors import ParameterError
 
 Document = dict[str, Any]  # report.json as loaded
@@ -30,12 +30,12 @@ def round_up(value: float, digits: int) -> float:
 
 def upward(value: Any) -> str:
     """A privacy loss, to be read as "at most": three significant digits, rounded up."""
-    return ABSENT if missing_reason(value) is not None else losses.upward(value)
+    return ABSENT if missing_reason(value) is not None else display.upward(value)
 
 
 def downward(value: Any) -> str:
     """What nothing can beat, to be read as "at least": three significant digits, rounded down."""
-    return ABSENT if missing_reason(value) is not None else losses.downward(value)
+    return ABSENT if missing_reason(value) is not None else display.downward(value)
 
 
 def percent(value: Any, rounding: str = ROUND_HALF_EVEN) -> str:

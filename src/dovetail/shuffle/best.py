@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.stages import PublicData, ShufflerKind
-from dovetail.shuffle.fitting.components import PartitionedOrder, partition_reference_order
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.groups.groups import Groups, need_groups
-from dovetail.shuffle.groups.neighbours import check_points
+from dovetail.shuffle.fitting.components import FitProvenance, PartitionedOrder, partition_reference_order
+from dovetail.shuffle.fitting.groups import Groups, need_groups
+from dovetail.shuffle.fitting.neighbours import check_points
+from dovetail.shuffle.fitting.sensitivity import Numbers
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.sensitivity.centres import Numbers
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

@@ -11,34 +11,37 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.core.certified import round_up_largest_product
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.numeric.rounding import round_up_largest_product
 from dovetail.core.stages import PublicData
+from dovetail.shuffle.fitting import components as mallows_law
 from dovetail.shuffle.fitting.components import (
+    FitProvenance,
     PartitionedOrder,
+    average_mixing,
     check_groups,
     crosses,
+    exact_mixing,
     largest_by_component,
     partition_reference_order,
     refuse_crossing,
 )
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
-from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
-from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
-from dovetail.shuffle.fitting.summary import smallest_theta, summarize
-from dovetail.shuffle.groups.groups import Groups, need_groups
-from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.reference_order.orders import reference_order
-from dovetail.shuffle.sampling import mallows_on_components as mallows_law
+from dovetail.shuffle.fitting.fitted_shuffler import (
+    FittedShuffler,
+    check_present,
+    restrict_groups,
+    smallest_theta,
+    summarize,
+)
+from dovetail.shuffle.fitting.groups import Groups, need_groups
+from dovetail.shuffle.fitting.ranges import Places
+from dovetail.shuffle.fitting.reference_orders import reference_order
+from dovetail.shuffle.fitting.sensitivity import kendall_between_atoms, largest_theta, width_by_group
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Thetas
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
-from dovetail.shuffle.sensitivity.dispersion import largest_theta
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall_between_atoms
 
 _SOURCE = (
     "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "

@@ -10,15 +10,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.certified import round_up_largest_product
 from dovetail.core.checks import not_negative_or_infinite
+from dovetail.core.discrete_noise import discrete_laplace
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.numeric.geometric import discrete_laplace
-from dovetail.core.numeric.rounding import round_up_largest_product
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
+    FitProvenance,
     PartitionedOrder,
+    average_mixing,
     check_groups,
     crosses,
     largest_by_component,
@@ -26,17 +28,18 @@ from dovetail.shuffle.fitting.components import (
     partition_reference_order,
     refuse_crossing,
 )
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
-from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
-from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import summarize
-from dovetail.shuffle.groups.groups import Groups, need_groups
-from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, number_rows
-from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, check_present, restrict_groups, summarize
+from dovetail.shuffle.fitting.groups import Groups, need_groups
+from dovetail.shuffle.fitting.ranges import Places
+from dovetail.shuffle.fitting.sensitivity import footrule_by_group, width_by_group
+from dovetail.shuffle.sampling.permutations import (
+    Labels,
+    Mixing,
+    check_labels,
+    check_permutation,
+    log_order_probability,
+    number_rows,
+)
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; scores are stretched to fit the promise
 

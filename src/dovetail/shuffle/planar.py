@@ -11,38 +11,47 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.core.certified import round_up_to_double
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
+    FitProvenance,
     PartitionedOrder,
+    average_mixing,
     check_groups,
     crosses,
+    kd_order,
     largest_by_component,
     partition_order,
     refuse_crossing,
 )
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
-from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
-from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.groups.groups import Groups, need_groups
-from dovetail.shuffle.groups.neighbours import check_points, refuse_vanishing
-from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.kd_order import kd_order
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, number_rows
-from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
-from dovetail.shuffle.sensitivity.centres import Numbers, Points, choose_centres, displacement_bounds
-from dovetail.shuffle.sensitivity.planar import (
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, check_present, restrict_groups
+from dovetail.shuffle.fitting.groups import Groups, need_groups
+from dovetail.shuffle.fitting.neighbours import check_points, refuse_vanishing
+from dovetail.shuffle.fitting.ranges import Places
+from dovetail.shuffle.fitting.sensitivity import (
     MOST_COORDINATE,
     RATE,
+    Numbers,
+    Points,
+    choose_centres,
+    displacement_bounds,
     largest_scales,
     planar_sensitivities,
     scale_to_grid,
     uniform_distance,
+)
+from dovetail.shuffle.sampling.permutations import (
+    Labels,
+    Mixing,
+    Plane,
+    check_labels,
+    check_permutation,
+    number_rows,
+    planar_laplace,
 )
 
 _MANY = 0.5  # share of the people from which on a shuffle counts as nearly uniform

@@ -16,17 +16,15 @@ from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.settings import Count, StreamFile
 from dovetail.core.stages import PublicData, Reports, Shuffler
-from dovetail.shuffle.comparison.sattolo import UNPROTECTED
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.fitting.line_partition import agglomerate, cut_into_groups, equal_blocks
-from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
-from dovetail.shuffle.fitting.roster_order import sort_to_roster
-from dovetail.shuffle.groups.graph import check_edges
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.comparison import UNPROTECTED
+from dovetail.shuffle.fitting.components import FitProvenance, agglomerate, cut_into_groups, equal_blocks
+from dovetail.shuffle.fitting.fitted_shuffler import check_present, restrict_groups, sort_to_roster
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.neighbours import check_edges
+from dovetail.shuffle.fitting.reference_orders import reference_order
+from dovetail.shuffle.fitting.sensitivity import kendall_by_group
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_permutation, inverse
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

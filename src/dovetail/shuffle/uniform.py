@@ -13,10 +13,9 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import PublicData
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
-from dovetail.shuffle.fitting.missing_people import check_present
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.components import FitProvenance
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, check_present
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
 
 

@@ -15,13 +15,18 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import PublicData
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
-from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
-from dovetail.shuffle.groups.groups import Groups, need_groups
-from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
-from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
+from dovetail.shuffle.fitting.components import FitProvenance
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, check_present, restrict_groups
+from dovetail.shuffle.fitting.groups import Groups, need_groups
+from dovetail.shuffle.fitting.ranges import Places
+from dovetail.shuffle.sampling.permutations import (
+    Labels,
+    Mixing,
+    check_labels,
+    check_permutation,
+    normalize_rows,
+    permute_within_blocks,
+)
 
 
 @dataclass(frozen=True)

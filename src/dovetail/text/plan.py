@@ -10,8 +10,7 @@ import numpy as np
 
 from dovetail.core.checks import not_negative_or_infinite, privacy_budget, probability, real, whole
 from dovetail.core.errors import UnsupportedError
-from dovetail.text.selection.integer_budget import IntegerBudget
-from dovetail.text.selection.permute_and_flip import arrival_times
+from dovetail.text.selection import IntegerBudget, arrival_times
 
 _LEAST_EPSILON, _MOST_EPSILON = 2e-6, 700.0  # for which there are whole numbers to draw by
 

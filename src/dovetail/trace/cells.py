@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.plane import TangentPlane
-from dovetail.trace.trace import Trace
+from dovetail.trace.kernels import Floats
+from dovetail.trace.trace import TangentPlane, Trace
 
 Cells = NDArray[np.int64]  # (n, 1 + d), whole seconds and cells
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from dovetail.core.display.losses import upward
+from dovetail.core.display import upward
 from dovetail.core.guarantee import SIMULATED
-from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, posterior_odds, renyi_loss
+from dovetail.trace.loss import delta_of, epsilon_of, posterior_odds, renyi_loss
 
 SOURCE = (
     "conditional inferential privacy, Meehan, Chaudhuri (2021), Location Trace Privacy Under Conditional Priors, "

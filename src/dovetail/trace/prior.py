@@ -16,10 +16,8 @@ import numpy as np
 
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.trace.cells import moving_runs
-from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.named import kernel_from_dict
-from dovetail.trace.plane import TangentPlane
-from dovetail.trace.trace import Trace
+from dovetail.trace.kernels import Floats, Kernel, kernel_from_dict
+from dovetail.trace.trace import TangentPlane, Trace
 
 SCHEMA_VERSION = 1
 _SKETCH = 16  # points, and as many runs, of a fitted trace that are remembered
@@ -51,7 +49,7 @@ class TracePrior:
 
     Examples
     --------
-    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> from dovetail.trace.kernels import Matern32
     >>> TracePrior(Matern32(length=600.0), np.array([[1e6]])).covariance.tolist()
     [[1000000.0]]
     """

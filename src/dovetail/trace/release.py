@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.entropy import entropy_or_system
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.plan.noise import TraceNoise
-from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.kernels import Floats
+from dovetail.trace.noise import TraceNoise
+from dovetail.trace.plan import TracePlan
 from dovetail.trace.sampler import on_grid
 from dovetail.trace.trace import Trace
 
@@ -33,10 +33,10 @@ def release_trace(trace: Trace, plan: TracePlan, design: TraceNoise, *, rng: Any
 
     Examples
     --------
-    >>> from dovetail.trace.kernels.stationary import Matern32
-    >>> from dovetail.trace.plan.release_design import design_release
+    >>> from dovetail.trace.kernels import Matern32
+    >>> from dovetail.trace.release_design import design_release
     >>> from dovetail.trace.prior import TracePrior
-    >>> from dovetail.trace.secrets import SecretTimes
+    >>> from dovetail.trace.trace import SecretTimes
     >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
     >>> plan = TracePlan(prior, SecretTimes(), radius=100.0, error=300.0)
     >>> trace = Trace.of("a", np.arange(0.0, 600.0, 60.0), np.linspace(0.0, 900.0, 10))

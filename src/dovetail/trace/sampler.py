@@ -14,9 +14,9 @@ from scipy.special import ndtri
 from dovetail.core.checks import positive
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.loss.conditional import positive_factor
-from dovetail.trace.mechanisms.design import LEAST_FLOOR
+from dovetail.trace.descent import LEAST_FLOOR
+from dovetail.trace.kernels import Floats
+from dovetail.trace.loss import positive_factor
 
 _FINEST = 1e-6  # step, as a share of the floor's standard deviation
 _DEFAULT = 1e-4

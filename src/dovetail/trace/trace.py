@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.display.display import mute
-from dovetail.core.errors import DataError
-from dovetail.trace.kernels.kernel import Floats, sorted_times
+from dovetail.core.display import mute
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.trace.kernels import Floats, sorted_times
 
 
 @mute
@@ -59,3 +61,194 @@ class Trace:
     def n(self) -> int:
         """Number of points."""
         return len(self.times)
+
+
+# A local tangent plane: latitude and longitude to metres east and north of a public origin, and back.
+#
+# Points go to the tangent plane of the WGS 84 ellipsoid, so neither poles nor the antimeridian are special.
+# Distances in the plane are at most those on the ground, so a radius of the guarantee is not smaller than
+# stated; they shrink by (d/R)^2/2 at a distance d from the origin, 0.1 % at 300 km.
+#
+# Source
+# ------
+# National Imagery and Mapping Agency (2000), World Geodetic System 1984, TR8350.2, the ellipsoid.
+
+
+_AXIS, _FLATTENING = 6_378_137.0, 1.0 / 298.257223563
+_ECCENTRICITY2 = _FLATTENING * (2.0 - _FLATTENING)
+FARTHEST = 300_000.0  # metres from the origin
+
+
+@dataclass(frozen=True)
+class TangentPlane:
+    """The plane that touches the ellipsoid at an origin.
+
+    Parameters
+    ----------
+    latitude, longitude : float, degrees
+        Public: never taken from a trace that is to be protected.
+
+    Examples
+    --------
+    >>> TangentPlane(0.0, 180.0).to_metres([0.0], [-179.999]).round(1).tolist()
+    [[111.3, 0.0]]
+    """
+
+    latitude: float
+    longitude: float
+
+    def __post_init__(self) -> None:
+        if not -90.0 <= self.latitude <= 90.0:
+            raise ParameterError(f"`latitude` of the origin must lie in [-90, 90], got {self.latitude!r}.")
+        if not -180.0 <= self.longitude <= 360.0:
+            raise ParameterError(f"`longitude` of the origin must lie in [-180, 360], got {self.longitude!r}.")
+
+    def to_metres(self, latitude: ArrayLike, longitude: ArrayLike) -> Floats:
+        """East and north (n, 2) of points in degrees."""
+        lat, lon = np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64)
+        bad = ~(np.isfinite(lat) & np.isfinite(lon) & (np.abs(lat) <= 90.0) & (lon >= -180.0) & (lon <= 360.0))
+        if bad.any():
+            raise DataError(
+                f"latitude must lie in [-90, 90] and longitude in [-180, 360]; {int(bad.sum()):,} points do not "
+                f"(first at point {int(np.flatnonzero(bad)[0]) + 1})."
+            )
+        offset = _cartesian(lat, lon) - _cartesian(np.array([self.latitude]), np.array([self.longitude]))
+        local = offset @ self._axes().T
+        if np.hypot(local[:, 0], local[:, 1]).max(initial=0.0) > FARTHEST or (local[:, 2] < -FARTHEST).any():
+            raise DataError(
+                f"points lie more than {FARTHEST / 1000:g} km from the origin {self.latitude:g}, {self.longitude:g}; "
+                "name a nearer public origin."
+            )
+        return np.ascontiguousarray(local[:, :2])
+
+    def to_degrees(self, metres: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Latitude and longitude of points (n, 2) of the plane, by Newton's method on the ellipsoid."""
+        wanted = np.asarray(metres, dtype=np.float64)
+        axes = self._axes()
+        start = _cartesian(np.array([self.latitude]), np.array([self.longitude]))
+        up = np.zeros(len(wanted))
+        squares = np.array([1.0, 1.0, 1.0 / (1.0 - _ECCENTRICITY2)]) / _AXIS**2
+        for _ in range(20):
+            point = start + wanted @ axes[:2] + up[:, None] * axes[2]
+            excess = (squares * point * point).sum(axis=1) - 1.0
+            up -= excess / (2.0 * (squares * point * axes[2]).sum(axis=1))
+        point = start + wanted @ axes[:2] + up[:, None] * axes[2]
+        flat = np.hypot(point[:, 0], point[:, 1])
+        latitude = np.degrees(np.arctan2(point[:, 2], (1.0 - _ECCENTRICITY2) * flat))
+        return latitude, np.degrees(np.arctan2(point[:, 1], point[:, 0]))
+
+    def _axes(self) -> Floats:
+        """East, north and up as rows."""
+        lat, lon = np.radians(self.latitude), np.radians(self.longitude)
+        sin, cos, sin_l, cos_l = np.sin(lat), np.cos(lat), np.sin(lon), np.cos(lon)
+        return np.array([[-sin_l, cos_l, 0.0], [-sin * cos_l, -sin * sin_l, cos], [cos * cos_l, cos * sin_l, sin]])
+
+
+def _cartesian(latitude: Floats, longitude: Floats) -> Floats:
+    """Earth-centred coordinates (n, 3) of points on the ellipsoid."""
+    lat, lon = np.radians(latitude), np.radians(longitude)
+    curve = _AXIS / np.sqrt(1.0 - _ECCENTRICITY2 * np.sin(lat) ** 2)
+    flat = curve * np.cos(lat)
+    return np.column_stack([flat * np.cos(lon), flat * np.sin(lon), curve * (1.0 - _ECCENTRICITY2) * np.sin(lat)])
+
+
+# Which times are secret: a function of times alone, never of where somebody was.
+#
+# Windows of time, or every time. "Every stop" would be read from the trace, and the noise would then tell where
+# the stops are; whoever wants that protects every time.
+
+
+@dataclass(frozen=True)
+class SecretTimes:
+    """Secret windows.
+
+    Parameters
+    ----------
+    windows : tuple of (start, end), seconds
+        Both ends belong to the window. None at all: every time is a secret by itself.
+    from_start : bool
+        Whether the seconds count from the first point of a trace, or are Unix time.
+    together : bool
+        Whether all times of a window are one secret (what they tell together: also the direction of movement),
+        or each is one by itself.
+
+    Raises
+    ------
+    ParameterError
+        For windows that end before they start, and several secrets at once that are not windows.
+
+    Examples
+    --------
+    >>> SecretTimes(windows=((0.0, 60.0),), together=True).windows
+    ((0.0, 60.0),)
+    """
+
+    windows: tuple[tuple[float, float], ...] = ()
+    from_start: bool = True
+    together: bool = False
+
+    def __post_init__(self) -> None:
+        for start, end in self.windows:
+            if not (isfinite(start) and isfinite(end)):
+                raise ParameterError(f"a secret window must have finite ends, got {start:g}..{end:g}.")
+            if not start <= end:
+                raise ParameterError(f"a secret window must not end before it starts, got {start:g}..{end:g}.")
+        if self.together and not self.windows:
+            raise ParameterError(
+                "`together` goes with windows: a whole trace as one secret leaves nothing to release."
+            )
+
+    @classmethod
+    def parse(cls, texts: list[str], *, together: bool) -> SecretTimes:
+        """From START..END, in seconds from the start of a trace or as ISO times (UTC unless they say otherwise).
+
+        >>> SecretTimes.parse(["600..660"], together=False).windows
+        ((600.0, 660.0),)
+        """
+        pairs = [_window(text) for text in texts]
+        if len({from_start for _, _, from_start in pairs}) > 1:
+            raise ParameterError("secret windows must all be seconds from the start, or all be times; got both.")
+        return cls(tuple((a, b) for a, b, _ in pairs), all(from_start for _, _, from_start in pairs), together)
+
+    @property
+    def every_time(self) -> bool:
+        """Whether every time is secret."""
+        return not self.windows
+
+    def places(self, times: Floats) -> list[tuple[int, ...]]:
+        """The secrets of a trace with these time stamps, as positions."""
+        if self.every_time:
+            return [(place,) for place in range(len(times))]
+        stamps = times - times[0] if self.from_start else times
+        found: list[tuple[int, ...]] = []
+        for start, end in self.windows:
+            inside = np.flatnonzero((stamps >= start) & (stamps <= end)).tolist()
+            if not inside:
+                raise ParameterError(
+                    f"the secret window {start:g}..{end:g} holds no time stamp of the trace, whose times run from "
+                    f"{stamps[0]:g} to {stamps[-1]:g}; choose a window that does."
+                )
+            found += [tuple(inside)] if self.together else [(place,) for place in inside]
+        return list(dict.fromkeys(found))
+
+
+def _window(text: str) -> tuple[float, float, bool]:
+    start, dots, end = text.partition("..")
+    if not dots:
+        raise ParameterError(
+            f"a secret window must be START..END, such as 600..660 or 2013-07-01T00:10..2013-07-01T00:11, got "
+            f"{text!r}."
+        )
+    try:
+        pair, from_start = (float(start), float(end)), True
+    except ValueError:
+        try:
+            pair, from_start = (_unix(start), _unix(end)), False
+        except ValueError:
+            raise ParameterError(f"a secret window must be two numbers or two ISO times, got {text!r}.") from None
+    return *pair, from_start
+
+
+def _unix(text: str) -> float:
+    stamp = datetime.fromisoformat(text.strip())
+    return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from dovetail.report.number_format import upward
-from dovetail.web.access.session import Session
+from dovetail.web.access import Session
 
 _TYPES = {"css": "text/css", "js": "text/javascript"}
 
@@ -51,7 +51,7 @@ def static_text(name: str) -> str:
 
 def report_style() -> str:
     """The style sheet of every report."""
-    return files("dovetail.report.render").joinpath("templates/report.css").read_text(encoding="utf-8")
+    return files("dovetail.report").joinpath("templates/report.css").read_text(encoding="utf-8")
 
 
 def _static(name: str) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal, token
 
 from dovetail.cli.main import invoke
-from dovetail.collect.analyzer.answers import export
+from dovetail.collect.analyzer import answers as export
 from dovetail.collect.analyzer.app import analyzer_app
 from dovetail.collect.analyzer.tokens import LiveTokens, Token, Tokens
 from dovetail.core.errors import ConfigError

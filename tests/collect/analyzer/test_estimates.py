@@ -9,7 +9,7 @@ from tests.statistics import rng_of
 
 import dovetail as dt
 from dovetail import estimate
-from dovetail.collect.analyzer.answers.estimates import window_estimates
+from dovetail.collect.analyzer.answers import window_estimates
 from dovetail.collect.analyzer.tallies import (
     add_tallies,
     estimator_tally,
@@ -17,7 +17,7 @@ from dovetail.collect.analyzer.tallies import (
     tallies_by_group,
     tally_reports,
 )
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.entropy import system_entropy
 

@@ -7,7 +7,7 @@ import pytest
 from tests.collect.analyzer.world import KRR, World, batch, campaign, seal
 
 import dovetail as dt
-from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
+from dovetail.collect.analyzer.sentences import guarantee_sentences
 from dovetail.collect.campaign import guarantees as guarantee
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, campaign_guarantees, honest_people
 from dovetail.core.guarantee import CentralDP

@@ -19,7 +19,7 @@ from dovetail.collect.batch import Header
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire.message import Rejected
+from dovetail_protocol.messages import Rejected
 
 ASKED = campaign(minimum=3)
 REPORTS = [0, 1, 2, 3, 3]

@@ -10,10 +10,10 @@ import pytest
 from tests.collect.analyzer.world import KRR, LAPLACE, World, batch, campaign, reports_of, seal, token
 
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.estimates import separable
+from dovetail.collect.analyzer.answers import separable
 from dovetail.collect.analyzer.app import analyzer_app
 from dovetail.collect.analyzer.tokens import Token, Tokens
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 
 MINIMUM = 10
 PLACES = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.collect.shuffler.test_people_dummies import DEVICES, HONEST, RULE, K, Story, tables, world
 
-from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
-from dovetail.collect.analyzer.page.live_page import render
+from dovetail.collect.analyzer.live_page import render
+from dovetail.collect.analyzer.sentences import guarantee_sentences
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee
-from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
+from dovetail.collect.simulate.deployment import ThrowawayCampaign
 from dovetail.report.document import Missing
-from dovetail.shuffle.dummies.user_dummies import UserDummies
-from dovetail_protocol.wire.sent_dummies import SentDummies
+from dovetail.shuffle.sampling.dummies import UserDummies
+from dovetail_protocol.dummies import SentDummies
 
 
 def test_a_batch_to_which_not_everybody_can_have_sent_dummies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

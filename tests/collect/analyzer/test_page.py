@@ -12,7 +12,7 @@ from tests.browser import PHONE, needs_chromium, violations
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal
 from tests.waiting import PATIENCE
 
-from dovetail.collect.analyzer.page import live_page as page
+from dovetail.collect.analyzer import live_page as page
 from dovetail_protocol.keys import text
 
 GROUPS = '[groups]\nnames = ["north", "south", "<west>"]'

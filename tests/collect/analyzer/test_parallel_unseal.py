@@ -13,11 +13,12 @@ import pytest
 from tests.collect.analyzer import world as analysis
 from tests.waiting import until
 
-from dovetail.collect.analyzer import batch_intake, parallel_unseal
-from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig, load
-from dovetail.collect.analyzer.parallel_unseal import Piece, UnsealingProcesses
+from dovetail.collect.analyzer import batch_intake
+from dovetail.collect.analyzer import campaigns as parallel_unseal
+from dovetail.collect.analyzer.analyzer import AnalyzerConfig, load
+from dovetail.collect.analyzer.campaigns import Piece, UnsealingProcesses
 from dovetail.collect.files import save_keys
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 
 CONFIG = 'schema_version = 1\ncampaigns = ["campaign.toml"]\nkeys = "analyzer.key"\nworkers = 2\n'
 
@@ -83,7 +84,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from dovetail.collect.analyzer import parallel_unseal
-from dovetail.collect.analyzer.analyzer_config import load
+from dovetail.collect.analyzer.analyzer import load
 from dovetail.collect.files import load_campaign
 if __name__ == "__main__":
     folder = Path(sys.argv[1])

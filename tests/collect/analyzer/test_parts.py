@@ -15,15 +15,15 @@ from tests.collect.analyzer import world as analysis
 from tests.collect.analyzer.test_app import TOKENS, Client, problem
 from tests.collect.analyzer.world import World, batch, campaign, seal
 
-from dovetail.collect.analyzer import arriving_parts
+from dovetail.collect.analyzer import batch_intake as arriving_parts
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.app import analyzer_app
-from dovetail.collect.analyzer.arriving_parts import Manifest
+from dovetail.collect.analyzer.batch_intake import Manifest
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.batch import PREFIX, Header, Part, entry_bytes, head_bytes, list_parts
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 from dovetail.core.errors import StorageError
-from dovetail_protocol.wire.message import Rejected
+from dovetail_protocol.messages import Rejected
 
 ASKED = campaign(minimum=3)
 SEALED = seal(ASKED, [0, 1, 2, 3, 3, 0, 1], round=1)

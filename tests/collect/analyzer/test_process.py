@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.analyzer.analyzer_config import load
+from dovetail.collect.analyzer.analyzer import load
 from dovetail.collect.files import save_keys
 from dovetail.core.errors import ConfigError, DataError, UnreachableError
 

@@ -20,7 +20,7 @@ from dovetail.collect.analyzer import sealed_parts
 from dovetail.collect.analyzer.sealed_parts import CountedParts, PackSealed, UnpackSealed, count_parts
 from dovetail.collect.files import save_keys
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.scale.engines.processes import Processes
+from dovetail.engine.processes import Processes
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def spark(tmp_path: Path) -> Iterator[Any]:
         pytest.skip("Spark needs Java: apt-get install openjdk-17-jre-headless")
     from pyspark.sql import SparkSession
 
-    from dovetail.scale.engines.spark import Spark, quiet
+    from dovetail.engine.spark import Spark, quiet
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {

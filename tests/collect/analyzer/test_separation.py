@@ -25,9 +25,7 @@ def test_only_the_analyzer_imports_what_opens_inner_envelopes() -> None:
 
 
 def test_inner_envelopes_are_opened_in_one_file() -> None:
-    users = {
-        path.name for path in SOURCE.rglob("*.py") if "dovetail_protocol.wire.message.inner_info" in imports(path)
-    }
+    users = {path.name for path in SOURCE.rglob("*.py") if "dovetail_protocol.messages.inner_info" in imports(path)}
     assert users <= {"unseal.py"}
 
 
@@ -35,7 +33,7 @@ def test_the_analyzer_imports_no_device_and_no_shuffling() -> None:
     for path in (SOURCE / "collect" / "analyzer").rglob("*.py"):
         found = imports(path)
         assert not found & SDK, path
-        assert "dovetail_protocol.wire.message.open_envelope" not in found, path
+        assert "dovetail_protocol.messages.open_envelope" not in found, path
         assert not any(name.startswith("dovetail.collect.shuffler.link_key_store") for name in found), path
 
 

@@ -12,12 +12,12 @@ from tests.statistics import rng_of
 
 import dovetail as dt
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.analyzer.answers import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP
-from dovetail.pipeline.evaluate.guarantees import central_guarantee
+from dovetail.job.evaluate import central_guarantee
 from dovetail.report.document import Missing
 from dovetail_protocol.campaign import Campaign
 

@@ -9,7 +9,7 @@ from tests.collect.analyzer.world import ANALYZER, KRR, LAPLACE, campaign, repor
 from dovetail.collect.analyzer.unseal import unseal
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, RoleKeys
-from dovetail_protocol.wire.message import inner_info, plain_bytes
+from dovetail_protocol.messages import inner_info, plain_bytes
 
 UNARY = 'name = "unary"\nk = 9\nepsilon = 2.0'
 HADAMARD = 'name = "hadamard"\nk = 40\nepsilon = 2.0'

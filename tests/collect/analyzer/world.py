@@ -17,7 +17,7 @@ from dovetail.core.entropy import simulation
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire.message import inner_info, plain
+from dovetail_protocol.messages import inner_info, plain
 
 OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
 NOON = 1_900_000_000.0

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.http import limits
+from dovetail.collect import http as limits
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())

@@ -11,10 +11,10 @@ from dovetail_device.entropy import system_entropy
 from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, DeliveryEvent
+from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, VerifyingKey
-from dovetail_protocol.wire import message
-from dovetail_protocol.wire.answer import Answer, answer_header, make_answer
+from dovetail_protocol.messages import Answer, answer_header, make_answer
 from dovetail_protocol.words import Words
 
 GENEROUS = Limits(total=1e6, per_question=1e6)  # only the budget of the campaign counts

@@ -14,9 +14,9 @@ from tests.statistics import expect_broken, expect_law
 from dovetail.randomize.krr import KRR
 from dovetail_device.entropy import system_entropy
 from dovetail_device.outbox import BudgetSpent, Outbox
+from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DataError
-from dovetail_protocol.wire import message
 
 CATEGORIES = 'categories = ["red", "green", "blue", "other"]'
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 from tests.collect.device.made import KRR, OWNER, PERIOD, START, Bench, FakeTransport, campaign, opened
 
-from dovetail.collect.campaign.versions import require_same_terms
+from dovetail.collect.campaign.terms import require_same_terms
 from dovetail_device.client import RoundUnknown
 from dovetail_device.ledger import terms_of
 from dovetail_device.outbox import BudgetSpent, Outbox
@@ -15,8 +15,8 @@ from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DataError, ParameterError
 from dovetail_protocol.keys import Role, RoleKeys
-from dovetail_protocol.mechanisms import mechanism
-from dovetail_protocol.wire.message import Rejected
+from dovetail_protocol.mechanism import mechanism
+from dovetail_protocol.messages import Rejected
 
 CAMPAIGN = campaign()
 MANUAL = campaign(schedule='schedule = "manual"\ncount = 5')

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.collect.device.made import OWNER, SHUFFLER, Bench, campaign
 
-from dovetail.collect.campaign.versions import require_same_terms
-from dovetail.collect.rotation import next_version
-from dovetail.collect.server_config import ServerConfig
+from dovetail.collect.campaign.terms import require_same_terms
+from dovetail.collect.files import ServerConfig, next_version
 from dovetail_device.client import Device
 from dovetail_device.entropy import system_entropy
 from dovetail_device.sender import refusal_event

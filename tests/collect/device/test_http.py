@@ -25,9 +25,9 @@ from tests.waiting import PATIENCE
 
 from dovetail_device.http import HttpTransport
 from dovetail_device.sender import ACCEPTED, FINAL, UNREACHABLE, UNSIGNED, UNTRUSTED, DeliveryEvent, refusal_event
+from dovetail_protocol import messages as message
 from dovetail_protocol.errors import ConfigError
 from dovetail_protocol.keys import RoleKeys, SigningKey
-from dovetail_protocol.wire import message
 
 CAMPAIGN = campaign()
 DEVICE, STRANGER = SigningKey.generate(), RoleKeys.generate("shuffler")

@@ -35,7 +35,7 @@ from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.endpoint import topic
 from dovetail_protocol.errors import ConfigError
 from dovetail_protocol.keys import RoleKeys, SigningKey
-from dovetail_protocol.wire.answer import Answer, make_answer
+from dovetail_protocol.messages import Answer, make_answer
 
 CAMPAIGN = campaign(budget=1000.0, schedule='schedule = "manual"\ncount = 1000')
 paho = pytest.importorskip("paho.mqtt.client")

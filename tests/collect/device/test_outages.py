@@ -6,10 +6,8 @@ import pytest
 from tests.collect.device.made import PERIOD, START, Bench, FakeTransport, campaign
 from tests.tiers import tiered
 
-from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.simulation import Simulation
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.simulation import MessageFate, Role, SeededChance, SimulatedDevices, Simulation
 from dovetail.core.entropy import simulation as seeded
 from dovetail_device.client import RoundUnknown
 from dovetail_device.sender import UNREACHABLE, refusal_event

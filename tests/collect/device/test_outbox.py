@@ -20,9 +20,9 @@ from dovetail_device.entropy import system_entropy as words
 from dovetail_device.ledger import Limits
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
+from dovetail_protocol import messages as message
 from dovetail_protocol.errors import ConfigError, StorageError
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire import message
 
 CAMPAIGN = campaign(budget=2.0)  # two reports of epsilon 1
 ROUNDS = (1, 2, 3)

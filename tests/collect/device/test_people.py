@@ -21,11 +21,11 @@ from dovetail_device.entropy import system_entropy
 from dovetail_device.ledger import terms_of
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import UNREACHABLE, refusal_event
+from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.dummies import SCALE, Unrandomized
 from dovetail_protocol.errors import ConfigError, DataError, ParameterError
-from dovetail_protocol.wire import message
-from dovetail_protocol.wire.message import Rejected
-from dovetail_protocol.wire.sent_dummies import SCALE, Unrandomized
+from dovetail_protocol.messages import Rejected
 
 memory = test_outbox.memory  # a fixture
 OPEN = 'name = "none"\nk = 4\ncategories = ["red", "green", "blue", "other"]'

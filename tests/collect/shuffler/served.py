@@ -6,9 +6,8 @@ from contextlib import contextmanager
 import httpx
 from tests.waiting import PATIENCE, until
 
-from dovetail.collect.http.server import uvicorn_server
-from dovetail.collect.http.sockets import bind
-from dovetail.collect.shuffler.endpoints.app import shuffler_app
+from dovetail.collect.http import bind, uvicorn_server
+from dovetail.collect.shuffler.app import shuffler_app
 from dovetail.collect.shuffler.service import ShufflerService
 
 

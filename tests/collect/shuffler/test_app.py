@@ -18,17 +18,17 @@ from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaig
 from tests.waiting import PATIENCE, LoopClock
 from typer.testing import CliRunner
 
-from dovetail.cli.collect.operate import close
-from dovetail.collect import server_log
+from dovetail.cli.collect import operate as close
+from dovetail.collect import http as limits
+from dovetail.collect import logs as server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
-from dovetail.collect.http import limits
-from dovetail.collect.shuffler.close_request import owner_request
-from dovetail.collect.shuffler.endpoints.app import shuffler_app
+from dovetail.collect.shuffler.app import shuffler_app
+from dovetail.collect.shuffler.campaigns import owner_request
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
-from dovetail_protocol.wire.answer import HEADER, Answer, read_answer_header
+from dovetail_protocol.messages import HEADER, Answer, read_answer_header
 
 
 def post(client, *messages):
@@ -176,7 +176,7 @@ def test_the_owners_command_closes_a_round(tmp_path):
         client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
         options = ["--keys", str(tmp_path / "owner.key"), "--shuffler", str(client.base_url), "--json"]
         verb = typer.Typer()
-        close.register(verb)
+        close._register_close(verb)
         found = [CliRunner().invoke(verb, [str(tmp_path / "commute.toml"), number, *options]) for number in "13"]
     assert json.loads(found[0].output)["state"] in ("released", "delivered")
     assert "has not been opened" in str(found[1].exception)

@@ -16,29 +16,33 @@ from tests.tiers import tiered
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.analyzer.answers.guarantee_sentences import summarize
-from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.answers import CampaignAnswers
+from dovetail.collect.analyzer.sentences import summarize
 from dovetail.collect.batch import Header, entry_bytes
-from dovetail.collect.campaign.added_dummies import added_dummies, law_of
-from dovetail.collect.campaign.draft_campaign import draft_campaign
-from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds
 from dovetail.collect.campaign.explain import explain
-from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
+from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches, guarantee_of_rounds
+from dovetail.collect.campaign.terms import added_dummies, draft_campaign, law_of
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
-from dovetail.collect.simulate.faults import FaultRates, MessageFate, Role, SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.simulation import Simulation, simulate
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.collect.shuffler.batches import BatchDummies
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
+from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.simulation import (
+    FaultRates,
+    MessageFate,
+    Role,
+    SeededChance,
+    SimulatedDevices,
+    Simulation,
+    simulate,
+)
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.document import Missing
-from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
+from dovetail.shuffle.sampling.dummies import TruncatedGeometric
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import Role as KeyRole
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire.message import Rejected, inner_bytes, inner_info, plain_bytes
+from dovetail_protocol.messages import Rejected, inner_bytes, inner_info, plain_bytes
 
 ALL_FAULTS = FaultRates(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)
 RULE = {"epsilon": 1.0, "delta": 1e-3, "reach": 13}

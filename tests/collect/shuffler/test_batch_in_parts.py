@@ -22,10 +22,10 @@ from dovetail.collect.batch import (
     read_parts,
     version_of,
 )
-from dovetail.collect.campaign.fit_shuffler import fit
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.campaign.terms import fit
+from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler import batches as batch_in_parts
 from dovetail.collect.shuffler.link_key_store import RoundKey
-from dovetail.collect.shuffler.rounds import batch_in_parts
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.core.errors import StorageError
 
@@ -62,7 +62,7 @@ def orders(n, size, rng):
     shelf = PartShelf(RoundKey.derive(bytes(range(32))), [(bytes([i]) * 32, bytes([i])) for i in range(n)])
     three = version(minimum=3)
     for _ in range(TRIALS):
-        batch = batch_in_parts.build_batch(
+        batch = batch_in_parts.build_in_parts(
             closed(shelf), three, (1,), id="batch", shuffler=None, part_reports=size, rng=rng
         )
         assert version_of(batch.header) == IN_PARTS
@@ -328,7 +328,7 @@ def test_a_round_of_too_few_reports_is_not_begun_in_parts():
     shelf = PartShelf(RoundKey.derive(bytes(32)), [(bytes([i]) * 32, bytes([i])) for i in range(3)])
     four, found = version(minimum=4), []
     for asked in (four, version(minimum=3)):
-        batch = batch_in_parts.build_batch(
+        batch = batch_in_parts.build_in_parts(
             closed(shelf), asked, (1,), id="batch", shuffler=None, part_reports=1, rng=rng_of("too few")
         )
         found.append(batch is not None)
@@ -356,7 +356,7 @@ def test_the_memory_of_a_release_in_parts_is_a_part_and_less_than_a_hundred_byte
     shelf.scan_tags = lambda campaign, number, after, most: shelf.ascending if not after else []
     tracemalloc.start()
     try:
-        batch_in_parts.build_batch(
+        batch_in_parts.build_in_parts(
             closed(shelf), version(minimum=3), (1,), id="batch", shuffler=None, part_reports=1000, rng=rng_of("parts")
         )
         peak = tracemalloc.get_traced_memory()[1]

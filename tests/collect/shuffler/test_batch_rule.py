@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from tests.collect.shuffler.world import BEGIN, BY_HAND, PERIOD, campaign
 
-from dovetail.collect.shuffler.rounds import batch_rule, round_schedule
+from dovetail.collect.shuffler import rounds as batch_rule
+from dovetail.collect.shuffler import rounds as round_schedule
 from dovetail.collect.store.interfaces import RoundRecord, RoundState
 
 STATES = ("unopened", *get_args(RoundState))

@@ -8,14 +8,14 @@ import typer
 from tests.collect.shuffler.world import ANALYZER, DEVICES, OWNER, SHUFFLER, campaign, message, roster
 from typer.testing import CliRunner
 
-from dovetail.cli.collect import shuffler
-from dovetail.cli.collect.operate import close
+from dovetail.cli.collect import operate as close
+from dovetail.cli.collect import servers as shuffler
 from dovetail.cli.main import invoke
-from dovetail.collect.campaign.live_roster import LiveRoster
+from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.endpoints.metrics import scrape, status
+from dovetail.collect.shuffler.app import scrape, status
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.shuffler_config import assemble, load
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.keys import RoleKeys

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import dovetail
-from dovetail.collect.http.problems import STATUS
+from dovetail.collect.http import STATUS
 from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport, NotDelivered, backoff
 from dovetail.core.entropy import simulation
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.collect.shuffler.group_commit import GroupCommit
+from dovetail.collect.shuffler.intake import GroupCommit
 
 
 class Disk:

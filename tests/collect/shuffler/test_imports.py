@@ -42,7 +42,7 @@ def test_the_search_would_find_a_wrong_import():
 @pytest.mark.exhaust
 def test_a_running_shuffler_has_loaded_nothing_of_the_analyzer_or_the_device():
     home = "dovetail.collect.shuffler"
-    code = f"import sys, {home}.shuffler_config, {home}.endpoints.app; print(*sys.modules, sep='\\n')"
+    code = f"import sys, {home}.shuffler_config, {home}.app; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "dovetail.collect.shuffler.shuffler" in loaded
     assert [name for name in loaded if forbidden(name)] == []

@@ -19,15 +19,15 @@ from tests.collect.shuffler.world import (
     roster,
 )
 
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler import report_intake
-from dovetail.collect.shuffler.admission import AdmissionControl, RateLimiter
-from dovetail.collect.shuffler.campaign_registry import ServedVersion
+from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler import intake as report_intake
+from dovetail.collect.shuffler.campaigns import ServedVersion
+from dovetail.collect.shuffler.intake import AdmissionControl, RateLimiter
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.collect.store.interfaces import SealedReport
 from dovetail_device.sender import refusal_event
 from dovetail_protocol.keys import RoleKeys, SigningKey
-from dovetail_protocol.wire.message import plain, seal
+from dovetail_protocol.messages import plain, seal
 
 ONE, TWO = DEVICES[:2]
 FUZZED = World(campaign())

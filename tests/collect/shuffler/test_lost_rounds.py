@@ -9,8 +9,8 @@ from tests.tiers import one_in
 
 from dovetail.cli.main import invoke
 from dovetail.collect.files import save_keys
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import SECONDS
+from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler.campaigns import SECONDS
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.sender import FINAL, refusal_event

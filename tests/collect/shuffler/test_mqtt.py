@@ -15,17 +15,16 @@ from paho.mqtt.properties import Properties
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
 from tests.waiting import PATIENCE, until
 
-from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession
-from dovetail.collect.shuffler.endpoints.mqtt import _MOST as MOST
-from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
-from dovetail.collect.shuffler.report_intake import Reply
+from dovetail.collect.shuffler.intake import Reply
+from dovetail.collect.shuffler.mqtt import _MOST as MOST
+from dovetail.collect.shuffler.mqtt import BrokerSession, MqttSubscriber
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.mqtt import MqttTransport
 from dovetail_device.sender import ACCEPTED, UNSUBSCRIBED, refusal_event
 from dovetail_protocol.endpoint import answer_topic, topic
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire.answer import read_answer
+from dovetail_protocol.messages import read_answer
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 from tests.collect.shuffler.test_batch_in_parts import half_built, in_parts
 
-from dovetail.collect.shuffler.rounds.part_macs import PartMacs
+from dovetail.collect.shuffler.batches import PartMacs
 from dovetail.collect.store.tables import BATCH, PART, REPORT, ROUND
-from dovetail_protocol.wire.message import plain, seal_inner
+from dovetail_protocol.messages import plain, seal_inner
 
 
 def swap(parts, evil):

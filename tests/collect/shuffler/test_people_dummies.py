@@ -18,33 +18,35 @@ from tests.collect.shuffler.test_batch_dummies import ALL_FAULTS, expect_refused
 from tests.tiers import tiered
 from typer.testing import CliRunner
 
-from dovetail.account.closed_form.user_dummies import UserDummiesLaw, user_dummies_for, user_dummies_guarantee
+from dovetail.account.dummies import UserDummiesLaw, user_dummies_for, user_dummies_guarantee
 from dovetail.cli.collect import app
-from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences, summarize
-from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.answers import CampaignAnswers
 from dovetail.collect.analyzer.batch_intake import VerifiedBatch, open_batch
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
-from dovetail.collect.analyzer.page.live_page import render
+from dovetail.collect.analyzer.live_page import render
+from dovetail.collect.analyzer.sentences import guarantee_sentences, summarize
 from dovetail.collect.analyzer.unseal import unseal
 from dovetail.collect.batch import Header, entry_bytes
-from dovetail.collect.campaign.draft_campaign import draft_campaign
-from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds
 from dovetail.collect.campaign.explain import explain
-from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, campaign_guarantees
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.simulate.faults import SeededChance
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.simulation import Simulation, simulate
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, among_people, schedule
+from dovetail.collect.campaign.guarantees import (
+    ReleasedBatch,
+    batch_guarantee,
+    campaign_guarantees,
+    guarantee_of_rounds,
+)
+from dovetail.collect.campaign.terms import draft_campaign
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
+from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, among_people, schedule
+from dovetail.collect.simulate.simulation import SeededChance, SimulatedDevices, Simulation, simulate
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.document import Missing
 from dovetail_device.outbox import Outbox
+from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.dummies import SentDummies
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire import message
-from dovetail_protocol.wire.message import Rejected, inner_bytes, inner_info
-from dovetail_protocol.wire.sent_dummies import SentDummies
+from dovetail_protocol.messages import Rejected, inner_bytes, inner_info
 
 K, HONEST, DEVICES = 4, 20, 24
 RULE = {"epsilon": 1.0, "delta": 0.05, "rate": user_dummies_for(k=K, epsilon=1.0, delta=0.05, honest=HONEST).rate}

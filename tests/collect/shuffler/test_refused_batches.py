@@ -6,9 +6,9 @@ from tests.collect.shuffler.world import DEVICES, OWNER, World, campaign, messag
 from tests.waiting import until
 
 from dovetail.cli.main import invoke
-from dovetail.collect.audit_log import AuditLog
 from dovetail.collect.files import save_keys
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
+from dovetail.collect.logs import AuditLog
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.core.errors import StorageError
 

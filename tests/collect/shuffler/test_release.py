@@ -13,9 +13,9 @@ from tests.collect.shuffler.world import (
     message,
 )
 
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import SECONDS, owner_request
-from dovetail.collect.shuffler.rounds import shuffled_batch
+from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler import batches as shuffled_batch
+from dovetail.collect.shuffler.campaigns import SECONDS, owner_request
 from dovetail.core.errors import StorageError
 from dovetail_protocol.keys import SigningKey
 

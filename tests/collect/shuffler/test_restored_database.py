@@ -9,8 +9,8 @@ import pytest
 from tests.collect.shuffler.world import BY_HAND, DEVICES, PERIOD, World, campaign, message
 from tests.tiers import one_in
 
-from dovetail.collect.shuffler.endpoints.metrics import round_now, status
-from dovetail.collect.shuffler.rounds import round_keys
+from dovetail.collect.shuffler import rounds as round_keys
+from dovetail.collect.shuffler.app import round_now, status
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 

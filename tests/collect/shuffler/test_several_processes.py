@@ -9,9 +9,9 @@ from tests.collect.shuffler.test_release import asked_to_close
 from tests.collect.shuffler.world import BY_HAND, World, campaign
 from tests.waiting import PATIENCE
 
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.endpoints.broker_session import SessionLock
-from dovetail.collect.shuffler.rounds import leftovers
+from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler import rounds as leftovers
+from dovetail.collect.shuffler.mqtt import SessionLock
 from dovetail.core.errors import StorageError
 
 

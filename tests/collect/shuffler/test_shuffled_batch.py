@@ -11,13 +11,13 @@ import pytest
 from tests.collect.shuffler.world import BEGIN, DEVICES, SHUFFLER, World, campaign, message, roster
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.collect.campaign.fit_shuffler import fit
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.campaign.terms import fit
+from dovetail.collect.shuffler import batches as shuffled_batch
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.link_key_store import RoundKey
-from dovetail.collect.shuffler.rounds import shuffled_batch
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.errors import ConfigError
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.within_groups import WithinGroups
 
 TRIALS = 3000

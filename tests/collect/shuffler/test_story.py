@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.collect.shuffler.world import DEVICES, SHUFFLER, World, campaign, message
 from tests.tiers import tiered
 
-from dovetail_protocol.wire.message import open_envelope
+from dovetail_protocol.messages import open_envelope
 
 assert SHUFFLER.opening
 OPENER = SHUFFLER.opening.opener()

@@ -8,7 +8,7 @@ from tests.collect.shuffler.world import BEGIN, DEVICES, PERIOD, World, campaign
 
 from dovetail.cli.main import invoke
 from dovetail.collect.clock import FrozenClock, SystemClock
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler import trusted_clock
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock

@@ -11,8 +11,7 @@ from typing import Any
 from dovetail.collect.batch import IN_PARTS, PREFIX, Header, Part, entry_bytes, head_bytes, read_parts
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.close_request import Action, owner_request
+from dovetail.collect.shuffler.campaigns import Action, CampaignRegistry, owner_request
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, MemoryLinkKeyStore
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
@@ -20,7 +19,7 @@ from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, simulation
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey
-from dovetail_protocol.wire.message import inner_info, plain, seal
+from dovetail_protocol.messages import inner_info, plain, seal
 
 OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
 START = datetime(2030, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from tests.collect.servers import Postgres
 from tests.collect.store.samples import BUSES, count, fill, outgoing, report, state
 from tests.waiting import PATIENCE, until
 
-from dovetail.collect.store import copied_reports
+from dovetail.collect.store import report_transactions as copied_reports
 from dovetail.collect.store.interfaces import AcceptOutcome
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.collect.store.tables import FRESH, SHARD

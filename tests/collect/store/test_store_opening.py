@@ -163,7 +163,7 @@ import logging, resource, sys
 from pathlib import Path
 from tests.collect.store.samples import fill
 from dovetail.core.errors import StorageError
-from dovetail.collect import server_log
+from dovetail.collect import logs as server_log
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 
 server_log.setup(sys.stderr)

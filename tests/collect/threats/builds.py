@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
-from dovetail.collect.simulate.throwaway_campaign import START, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.deployment import START, ThrowawayCampaign, schedule
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy
 from dovetail_device.client import Device
@@ -21,7 +21,7 @@ from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.wire.message import inner_info, open_envelope
+from dovetail_protocol.messages import inner_info, open_envelope
 from dovetail_protocol.words import Words
 
 EPSILON = 1.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import MetaData
 
 from dovetail.collect.analyzer.unseal import KINDS
-from dovetail.collect.shuffler.rounds.batch_rule import BATCH_RULE, EFFECTS, FACTS
+from dovetail.collect.shuffler.rounds import BATCH_RULE, EFFECTS, FACTS
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 from dovetail_device import outbox, spending
 from dovetail_device.sender import FINAL, LATER, TRANSITIONS

@@ -28,11 +28,11 @@ from tests.waiting import PATIENCE, until
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.close_request import owner_request
+from dovetail.collect.shuffler.campaigns import owner_request
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey, text
-from dovetail_protocol.wire.message import plain, seal
+from dovetail_protocol.messages import plain, seal
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 ADDRESS = "127.83.71.59"  # where devices send from: nobody else on loopback does

@@ -9,7 +9,7 @@ from tests.collect.threats.builds import DOCUMENT, EPSILON, Biased, Owner, Remem
 from tests.collect.threats.games import linkage, membership
 from tests.statistics import FALSE_ALARM, rng_of
 
-from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
+from dovetail.collect.simulate.deployment import ThrowawayCampaign
 from dovetail.core.entropy import system_entropy as shuffling
 from dovetail.core.errors import DataError
 from dovetail_device.entropy import system_entropy

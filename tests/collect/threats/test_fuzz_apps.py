@@ -18,8 +18,8 @@ from tests.collect.shuffler import world as shuffling
 
 from dovetail.collect.analyzer.app import analyzer_app
 from dovetail.collect.analyzer.tokens import Token, Tokens
-from dovetail.collect.http.problems import STATUS, TYPE
-from dovetail.collect.shuffler.endpoints.app import shuffler_app
+from dovetail.collect.http import STATUS, TYPE
+from dovetail.collect.shuffler.app import shuffler_app
 from dovetail.collect.shuffler.service import ShufflerService
 
 SECRET = "sesame"

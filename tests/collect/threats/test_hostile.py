@@ -16,9 +16,9 @@ from tests.collect.threats.conftest import DEVICES, Collection
 from tests.collect.threats.stage import ADDRESS, Server, Stage, make
 from tests.waiting import PATIENCE, until
 
-from dovetail.collect.http.problems import read_problem
+from dovetail.collect.http import read_problem
 from dovetail_protocol.keys import OpeningKey, SigningKey
-from dovetail_protocol.wire.message import outer_info, plain_bytes, read_head, seal
+from dovetail_protocol.messages import outer_info, plain_bytes, read_head, seal
 
 GROWTH = 24 << 20  # bytes that a process may grow by, whatever is sent: buffers of a thousand connections
 ROUND = 2  # of these tests; the first one has been released

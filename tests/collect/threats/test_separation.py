@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE
 from dovetail.collect.files import load_keys
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.core.errors import DataError
-from dovetail_protocol.wire.message import inner_info, open_envelope
+from dovetail_protocol.messages import inner_info, open_envelope
 
 
 def memory(data: bytes) -> dict[str, bytes]:

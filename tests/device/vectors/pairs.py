@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.device.campaigns import bytes_of, campaign
 
-from dovetail_protocol.wire.message import inner_info, open_envelope, plain, seal
+from dovetail_protocol.messages import inner_info, open_envelope, plain, seal
 
 CHANGES: dict[str, Any] = {
     "randomizer": {"name": "none", "k": 4},

@@ -17,10 +17,9 @@ import math
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.composition.questions import ChosenWord
-from dovetail.core.numeric.special import Reals
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw
+from dovetail.account.questions import ChosenWord
+from dovetail.core.special import Reals
 
 CELLS = 256  # of the rank of the word that was picked
 COARSE = 48  # of two independent ranks

@@ -6,11 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure, Type
-from dovetail.account.mechanisms.finite_channel import worst_dataset
+from dovetail.account.finite_channel import worst_dataset
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure, Type
 from dovetail.core.channel import HadamardChannel, KRRChannel
 
 Pattern = tuple[bool, bool, bool]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure
 from dovetail.core.channel import KRRChannel
 
 

@@ -14,12 +14,10 @@ from itertools import combinations
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure
-from dovetail.account.mechanisms.finite_channel import base_law, channel_exposures
+from dovetail.account.finite_channel import base_law, channel_exposures
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.laplace import Laplace
 
 CELLS = 256

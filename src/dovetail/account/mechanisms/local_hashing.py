@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure
 from dovetail.randomize.local_hashing import LocalHashing
 
 LEAST_AGREEMENT = 25.0 / 27.0  # times g^2, the least probability that three hashes agree

@@ -8,9 +8,7 @@ from math import perm
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail_protocol.exact_thresholds import WORD
 

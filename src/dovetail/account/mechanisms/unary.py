@@ -6,10 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure
-from dovetail.account.mechanisms.finite_channel import worst_dataset
+from dovetail.account.finite_channel import worst_dataset
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure
 from dovetail.randomize.unary import Unary
 from dovetail_protocol.exact_thresholds import WORD
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.account.blanket.declared_law import DeclaredLaw
-from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.everybody.exposure import Exposure, Type
-from dovetail.account.mechanisms.finite_channel import base_law
-from dovetail.core.numeric.special import Reals
+from dovetail.account.finite_channel import base_law
+from dovetail.account.privacy_blanket import BlanketLaw, DeclaredLaw, Exposure, Type
+from dovetail.core.special import Reals
 from dovetail.randomize.window import Window
 from dovetail_protocol.exact_thresholds import WORD
 

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.account.amplify import central_epsilon
-from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.closed_form.guess import guess_bounds
-from dovetail.attack.experiment.arrays import People, check_people, check_values
+from dovetail.account.clones import ClonePair
+from dovetail.account.closed_forms import guess_bounds
+from dovetail.attack.experiment.run_attack import People, check_people, check_values
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import refuse, share
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Labels, Shuffler
-from dovetail.leak.reach import listed_channel, people_in_reach
+from dovetail.leak.query import listed_channel, people_in_reach
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.fitting.groups import Groups
 
 Shares = NDArray[np.float64]  # (classes, k) or (m,)
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from dovetail.attack.experiment.arrays import People, check_columns, check_people
+from dovetail.attack.experiment.run_attack import People, check_columns, check_people
 from dovetail.core.checks import not_negative_or_infinite, whole
+from dovetail.core.compiled import njit
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.numeric.compiled import njit
 
 Points = NDArray[np.float64]  # (n, d)
 Places = NDArray[np.int64]  # (targets, votes): places whose reports vote, -1 where there are fewer

@@ -1,34 +1,10 @@
-"""`dovetail collect`: one file per verb of the running service; options and printing, no protocol."""
+"""`dovetail collect`: the verbs of the running service; options and printing, no protocol."""
 
 from __future__ import annotations
 
 import typer
 
-from dovetail.cli.collect import (
-    analyzer,
-    check,
-    demo,
-    keys,
-    new,
-    query,
-    shuffler,
-    simulate,
-    status,
-    submit,
-)
-from dovetail.cli.collect.operate import (
-    audit,
-    clock,
-    close,
-    drop,
-    hand_over,
-    roster,
-    rotate,
-    schema,
-    sign,
-    token,
-    unseal,
-)
+from dovetail.cli.collect import devices, keys, new, operate, query, servers, unseal
 
 app = typer.Typer(
     name="collect",
@@ -48,10 +24,8 @@ app = typer.Typer(
     walks through all of it.
     """,
 )
-_BEGIN = (keys, new, check, sign, roster, shuffler, analyzer, submit, close, query, status)
-_OPERATE = (token, drop, clock, schema, rotate, hand_over, unseal, audit)
-for verb in (*_BEGIN, *_OPERATE, simulate, demo):
-    verb.register(app)
+for verbs in (new, keys, servers, query, operate, unseal, devices):
+    verbs.register(app)
 
 
 def register(main: typer.Typer) -> None:

@@ -1,30 +1,307 @@
-"""`dovetail collect new`: write a campaign."""
+"""`dovetail collect new` and `check`: a campaign, written and told in plain words."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import tomlkit
 import typer
 
-from dovetail.cli.collect.campaign_options import (
-    BatchOptions,
-    EndpointOptions,
-    GroupOptions,
-    KeyOptions,
-    PromiseOptions,
-    QuestionOptions,
-    RandomizerOptions,
-    RoundOptions,
-    Section,
-)
-from dovetail.cli.collect.operate.sign import write
-from dovetail.cli.console.mechanism_options import RandomizerSettings
-from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.output import Force, Json, print_json, write_whole
-from dovetail.collect.campaign.draft_campaign import draft_campaign
+from dovetail.account.compose import Composition
+from dovetail.cli.collect.keys import read_public, write
+from dovetail.cli.options import RandomizerSettings, as_whole, chosen, flatten, given
+from dovetail.cli.output import Force, Json, foreign, print_json, print_rows, write_whole
+from dovetail.collect.campaign.explain import CampaignExplanation, explain
+from dovetail.collect.campaign.guarantees import ClassGuarantee
+from dovetail.collect.campaign.roster import open_roster
+from dovetail.collect.campaign.terms import draft_campaign, require_device_form, shuffle_section
+from dovetail.core.checks import privacy_budget, whole
+from dovetail.core.errors import ConfigError, DovetailError, ParameterError
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.stages import RANDOMIZERS
+from dovetail.report.document import Missing, to_jsonable
+from dovetail_protocol.budget import affordable, cost, decimal_at_least
+from dovetail_protocol.campaign import SIGNED, Campaign
+from dovetail_protocol.dummies import Unrandomized
+from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.terminal_text import printable
+
+# The options of `dovetail collect new`: one dataclass for each section of a campaign file, which it makes.
+
+
+Section = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class KeyOptions:
+    """Files of public keys."""
+
+    owner: Annotated[Path, typer.Option(help="Public keys of the owner (owner.key.pub).")]
+    shuffler: Annotated[Path, typer.Option(help="Public keys of the shuffler (shuffler.key.pub).")]
+    analyzer: Annotated[Path, typer.Option(help="Public keys of the analyzer (analyzer.key.pub).")]
+
+    def section(self) -> Section:
+        """`[keys]`."""
+        public = read_public(self.owner, "owner") | read_public(self.analyzer, "analyzer")
+        public |= read_public(self.shuffler, "shuffler")
+        return {"suite": public["analyzer"].partition(":")[0], **public}
+
+
+@dataclass(frozen=True)
+class QuestionOptions:
+    """Name and question; on a terminal, what is missing is asked for."""
+
+    id: Annotated[str | None, typer.Option(help="Name of the campaign: letters, digits, - and _.")] = None
+    question: Annotated[str | None, typer.Option(help="What people are asked, in one sentence.")] = None
+
+    def section(self) -> Section:
+        """The keys above all sections."""
+        id = _prompt("id", self.id, "Name of the campaign")
+        return {
+            "schema_version": 1,
+            "id": id,
+            "version": 1,
+            "question": _prompt("question", self.question, "What is asked"),
+        }
+
+
+@dataclass(frozen=True)
+class RandomizerOptions:
+    """The mechanism and its parameters."""
+
+    randomizer: Annotated[
+        str | None, typer.Option(help="Default krr with --categories or --k, laplace with --lower and --upper.")
+    ] = None
+    epsilon: Annotated[
+        float, typer.Option(help="Local epsilon of one report, nats; with --trust users that of one batch.")
+    ] = 1.0
+    categories: Annotated[str | None, typer.Option(help="Possible answers, with commas between them.")] = None
+    k: Annotated[float | None, typer.Option(help="Number of possible answers, where they have no names.")] = None
+    lower: Annotated[float | None, typer.Option(help="For numbers: the smallest possible answer.")] = None
+    upper: Annotated[float | None, typer.Option(help="For numbers: the largest possible answer.")] = None
+    grid: Annotated[float | None, typer.Option(help="For numbers: width of a step; default 1/1024 of the range.")] = (
+        None
+    )
+
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="People choose among public classes with epsilons of their own, such as careful=1,standard=4; they "
+            "replace --epsilon."
+        ),
+    ] = None
+
+    def by_class(self) -> dict[str, float]:
+        """`[classes]`: epsilon by name."""
+        parts = [] if self.classes is None else [part.partition("=") for part in self.classes.split(",")]
+        try:
+            found = {name.strip(): float(text) for name, _, text in parts}
+        except ValueError:
+            found = {}
+        if len(found) < len(parts) or not all(0.0 < epsilon < inf for epsilon in found.values()):
+            wanted = "different names with epsilons, such as careful=1,standard=4"
+            raise ParameterError(f"`--classes` must be {wanted}, got {self.classes!r}.")
+        return found
+
+    @property
+    def largest(self) -> float:
+        """The epsilon that no report exceeds."""
+        return max(self.by_class().values(), default=self.epsilon)
+
+    def section(self, settings: Any, *, trust: str) -> Section:
+        """`[randomizer]`, with the settings that the mechanism declares; nothing is randomized among users."""
+        if trust == "users":
+            return self._open()
+        names, numeric = split_names(self.categories), self.lower is not None or self.upper is not None
+        if not (names or self.k or numeric):
+            raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
+        name = self.randomizer or ("laplace" if numeric else "krr")
+        require_device_form(name)
+        if RANDOMIZERS[name].question == "mean":
+            domain: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
+        else:
+            domain = {"k": len(names) if names else as_whole(self.k)}
+        named = {"categories": names} if names else {}
+        return {"name": name, **given(domain), "epsilon": self.largest, **chosen(settings), **named}
+
+    def _open(self) -> Section:
+        names = split_names(self.categories)
+        if self.randomizer is not None or self.lower is not None or self.upper is not None or not (names or self.k):
+            raise ParameterError(
+                "--trust users sends answers of a list as they are: give --categories or --k, and no --randomizer."
+            )
+        return {
+            "name": Unrandomized.name,
+            "k": len(names) if names else as_whole(self.k),
+            **({"categories": names} if names else {}),
+        }
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Public groups."""
+
+    groups: Annotated[str | None, typer.Option(help="Public groups that reports name, with commas.")] = None
+
+    def section(self) -> Section:
+        """`[groups]`."""
+        return {"names": split_names(self.groups)} if self.groups else {}
+
+
+@dataclass(frozen=True)
+class RoundOptions:
+    """When rounds begin and end."""
+
+    count: Annotated[float, typer.Option(help="Number of rounds.")] = 24
+    period: Annotated[float, typer.Option(help="Length of a round, seconds.")] = 3600.0
+    start: Annotated[
+        datetime | None, typer.Option(help="When the first round begins, UTC; default the next full minute.")
+    ] = None
+    grace: Annotated[float, typer.Option(help="For how long a round still takes its late reports, seconds.")] = 0.0
+    manual: Annotated[bool, typer.Option("--manual", help="Rounds are closed by hand instead of by the clock.")] = (
+        False
+    )
+
+    def section(self) -> Section:
+        """`[rounds]`."""
+        schedule: Section = {"schedule": "manual"}
+        if not self.manual:
+            schedule = {"schedule": "period", "start": self._start(), "period_seconds": self.period}
+        return {**schedule, "count": whole("--count", as_whole(self.count), least=1), "grace_seconds": self.grace}
+
+    def _start(self) -> datetime:
+        if self.start is None:
+            return (datetime.now(UTC) + timedelta(minutes=1)).replace(second=0, microsecond=0)
+        return self.start.replace(tzinfo=UTC) if self.start.tzinfo is None else self.start.astimezone(UTC)
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """What leaves the shuffler."""
+
+    minimum: Annotated[
+        float,
+        typer.Option(help="Reports of distinct devices that a batch, and valid ones that an estimate, must have."),
+    ] = 1000
+    small: Annotated[
+        Literal["wait", "merge", "drop"], typer.Option(help="What happens to a round that has fewer.")
+    ] = "wait"
+    late: Annotated[Literal["refuse", "next"], typer.Option(help="What happens to reports after the end.")] = "refuse"
+    close_at: Annotated[float | None, typer.Option(help="Close a round early, on so many reports.")] = None
+
+    def section(self) -> Section:
+        """`[batch]`."""
+        minimum = whole("--minimum", as_whole(self.minimum), least=1)
+        early = given({"close_at": as_whole(self.close_at)})
+        return {"minimum": minimum, "small": self.small, "late": self.late, **early}
+
+
+@dataclass(frozen=True)
+class PromiseOptions:
+    """What the guarantee assumes, and what one device spends."""
+
+    delta: Annotated[
+        float | None, typer.Option(help="delta of the central guarantee; default 1e-6, or 0.01/minimum if smaller.")
+    ] = None
+    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
+    dishonest: Annotated[float, typer.Option(help="People assumed dishonest.")] = 0
+    device_budget: Annotated[
+        float | None, typer.Option(help="What a device spends at most, nats; default epsilon times the rounds.")
+    ] = None
+    dummies: Annotated[
+        float | None,
+        typer.Option(
+            help="Trust the shuffler with the noise: it adds dummies, so that all rounds together keep this epsilon."
+        ),
+    ] = None
+    trust: Annotated[
+        Literal["local", "shuffler", "users"] | None,
+        typer.Option(
+            help="Whose noise hides people: their own, the shuffler's (--dummies), or dummies that other people send "
+            "beside answers that are not randomized; default local, or shuffler with --dummies."
+        ),
+    ] = None
+    open: Annotated[bool, typer.Option("--open", help="No roster: anybody may send; promises less.")] = False
+
+    def trusts(self) -> str:
+        """Whose noise it is."""
+        trust = self.trust or ("local" if self.dummies is None else "shuffler")
+        if (trust == "shuffler") != (self.dummies is not None):
+            raise ParameterError("--trust shuffler and --dummies go together: they say what all rounds keep.")
+        return trust
+
+    def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
+        """`[promise]`; the defaults follow from `epsilon`, the number of `rounds` and the `minimum` of a batch."""
+        trust, honest = self.trusts(), as_whole(self.honest)
+        if trust == "users" and honest is None:
+            honest = max(1, minimum - int(self.dishonest))
+        every_round = decimal_at_least(cost(rounds, privacy_budget("--epsilon", epsilon)))
+        return {
+            "delta": min(1e-6, 0.01 / minimum) if self.delta is None else self.delta,
+            **given({"assumed_honest": honest}),
+            "assumed_dishonest": as_whole(self.dishonest),
+            "authentication": "none" if self.open else "roster",
+            "device_budget": every_round if self.device_budget is None else self.device_budget,
+            **({} if trust == "local" else {"trust": trust}),
+        }
+
+    def dummies_section(self, randomizer: Section, promise: Section, *, rounds: int, epsilon: float) -> Section:
+        """`[dummies]`: of one batch, so that as many as a device takes part in keep the epsilon together.
+
+        Of people: so that each batch keeps `epsilon`, and all of them their sum at the promise's delta.
+        """
+        if self.trusts() == "users":
+            from dovetail.account.dummies import user_dummies_for
+
+            batches = max(1, min(rounds, affordable(promise["device_budget"], epsilon)))
+            delta = promise["delta"] / batches
+            sent = user_dummies_for(k=randomizer["k"], epsilon=epsilon, delta=delta, honest=promise["assumed_honest"])
+            return {"epsilon": epsilon, "delta": delta, "rate": sent.rate}
+        if self.dummies is None:
+            return {}
+        if randomizer["name"] != "krr":
+            raise ParameterError("--dummies go with the randomizer krr: give --categories or --k.")
+        from dovetail.account.dummies import dummies_for_rounds
+
+        most = min(rounds, affordable(promise["device_budget"], randomizer["epsilon"]))
+        found = dummies_for_rounds(
+            k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=max(1, most)
+        )
+        return {"epsilon": found.epsilon, "delta": found.delta, "reach": found.reach}
+
+
+@dataclass(frozen=True)
+class EndpointOptions:
+    """Where devices send."""
+
+    http: Annotated[str | None, typer.Option(help="Where devices send over HTTP, a URL.")] = None
+    mqtt: Annotated[str | None, typer.Option(help="Where devices send over MQTT, a URL.")] = None
+
+    def section(self) -> Section:
+        """`[endpoints]`."""
+        return given({"http": self.http, "mqtt": self.mqtt})
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _prompt(option: str, found: str | None, question: str) -> str:
+    if found is not None:
+        return found
+    if not sys.stdin.isatty():
+        raise ParameterError(f"--{option} is missing ({question.lower()}).")
+    return str(typer.prompt(question))
+
+
+# `dovetail collect new`: write a campaign.
+
 
 HEAD = (
     "A campaign: one file for all roles. Explain it with `dovetail collect check`, sign it with `sign`.",
@@ -58,7 +335,7 @@ class FileOptions:
     as_json: Json = False
 
 
-def register(app: typer.Typer) -> None:
+def _register_new(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     app.command("new")(flatten(_new))
 
@@ -125,3 +402,100 @@ def _annotate(top: Section, sections: dict[str, Section], comments: dict[str, st
             document.add(tomlkit.comment(comments[name]))
             document.add(name, tomlkit.item(section))
     return tomlkit.dumps(document)
+
+
+# `dovetail collect check`: a campaign in plain words.
+
+
+def _register_check(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("check")(_check)
+
+
+def _check(
+    campaign: Annotated[Path, typer.Argument(help="The campaign file, signed or not yet.")],
+    roster: Annotated[
+        Path | None, typer.Option(help="The roster, to say what share of it in one hand breaks the promise.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option(help="Require the signature of this key, ed25519:...")] = None,
+    as_json: Json = False,
+) -> None:
+    """Explain a campaign: what is asked, what it reveals at most, and who may read what. Status 2 if it is invalid.
+
+    Examples:
+    dovetail collect check campaign.toml;
+    dovetail collect check campaign.toml --roster roster.csv --json
+    """
+    found, signed = _read(campaign, owner)
+    devices = None if roster is None else open_roster(roster)
+    explained = explain(found, roster=devices, folder=campaign.parent)
+    if as_json:
+        print_json(_document(explained, signed=signed))
+        return
+    state = f"signed by {found.owner}" if signed else "not signed yet: no role takes it"
+    print_rows(f"{campaign}: {state}", {line.name: foreign(line.words) for line in explained.lines})
+    for warning in explained.warnings:
+        typer.echo(f"warning: {printable(warning)}.")
+
+
+def _read(path: Path, owner: str | None) -> tuple[Campaign, bool]:
+    """The campaign, and whether it is signed; a wrong signature is an error."""
+    try:
+        data = path.read_bytes()
+        if owner is None and not data.rstrip().rpartition(b"\n")[2].startswith(SIGNED):
+            return draft_campaign(data), False
+        found = Campaign.parse(data, None if owner is None else VerifyingKey.parse("--owner", owner))
+        shuffle_section(found)
+        return found, True
+    except OSError as error:
+        if isinstance(error, DovetailError):
+            raise
+        raise ConfigError(f"{path}: no such campaign file.") from None
+    except DovetailError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _document(found: CampaignExplanation, *, signed: bool) -> dict[str, Any]:
+    campaign = found.campaign
+    return {
+        "campaign": campaign.id,
+        "version": campaign.version,
+        "digest": campaign.digest.hex(),
+        "signed": signed,
+        "owner": str(campaign.owner),
+        "trust": campaign.promise.trust,
+        "epsilon": to_jsonable(found.epsilon),
+        "reports": found.reports,
+        "all_epsilon": to_jsonable(found.all_epsilon),
+        "central": _central(found.central),
+        "together": _central(found.together),
+        **({"by_class": [_class(each) for each in found.classes]} if found.classes else {}),
+        "delta": campaign.promise.delta,
+        "minimum": campaign.batch.minimum,
+        "message_bytes": found.message_bytes,
+        "words": {line.name: line.words for line in found.lines},
+        "warnings": list(found.warnings),
+    }
+
+
+def _class(each: ClassGuarantee) -> dict[str, Any]:
+    return {
+        "class": each.name,
+        "epsilon": each.local,
+        "reports": each.most_reports,
+        "all_epsilon": each.all_local,
+        "central": _central(each.latest or Missing("no batch yet")),
+        "together": _central(each.composed),
+    }
+
+
+def _central(found: CentralDP | Composition | Missing) -> Any:
+    if isinstance(found, Missing) or found.epsilon is None:
+        return {"value": None, "reason": getattr(found, "reason", "not stated")}
+    return found.epsilon
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    _register_new(app)
+    _register_check(app)

@@ -1,20 +1,126 @@
-"""`dovetail collect query`: what subscribers ask an analyzer."""
+"""`dovetail collect query` and `status`: what subscribers and operators ask of the two servers."""
 
 from __future__ import annotations
 
+import json
 import os
+import ssl
 from pathlib import Path
-from typing import Annotated, Any
+from types import TracebackType
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
-from dovetail.cli.console.output import Force, Json, foreign, print_json, write_whole
+from dovetail.cli.output import Force, Json, foreign, print_json, write_whole
 from dovetail.collect.files import secret_line
-from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.errors import ConfigError, DataError, ParameterError, UnreachableError
+from dovetail.core.extras import require
 from dovetail.report.number_format import Unit, percent
+from dovetail_protocol.endpoint import place_of, require_private
+
+# A client of the two servers: documents by HTTP, and one line for whatever goes wrong.
+
+
+SECONDS = 60.0
+_AWAY = (502, 503, 504)  # says a proxy of a server that it cannot reach
+
+InsecureHttp = Annotated[
+    bool, typer.Option("--insecure-http", help="Allow plain HTTP to another machine, where anybody on the way reads.")
+]
+
+
+class NoSuchDocument(DataError):
+    """A server of ours answers, and knows no such document."""
+
+
+class ServerClient:
+    """Questions to one server; no redirect is followed, so that the token goes nowhere else.
+
+    Trusted are the system's certificates, or those of the file that SSL_CERT_FILE names.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        role: Literal["analyzer", "shuffler", "shuffler or analyzer"] = "analyzer",
+        insecure_http: bool = False,
+    ) -> None:
+        self._httpx: Any = require("httpx", extra="serve")
+        place_of("URL", url, ("http", "https"))
+        require_private("URL", url, insecure=insecure_http)
+        self._place, self._role = url.rstrip("/"), role
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._client = self._httpx.Client(
+            headers=headers, timeout=SECONDS, trust_env=False, verify=ssl.create_default_context()
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def file(self, path: str, *, content: bytes | None = None) -> bytes:
+        """The body of an answer to GET, or to POST of `content`."""
+        method = "GET" if content is None else "POST"
+        try:
+            answer = self._client.request(method, self._place + path, content=content)
+        except (self._httpx.HTTPError, self._httpx.InvalidURL) as error:
+            raise self._silent(error) from None
+        if answer.status_code != 200:
+            raise self._refusal(answer)
+        return bytes(answer.content)
+
+    def document(self, path: str, *, content: bytes | None = None) -> Any:
+        """The JSON of an answer."""
+        body = self.file(path, content=content)
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise DataError(f"{self._place}: what answers there is no {self._role}.") from None
+
+    def campaign(self, wanted: str | None) -> str:
+        """The campaign to ask about: the one named, or the only one."""
+        if wanted is not None:
+            return quote(wanted, safe="")
+        known = [each["campaign"] for each in self.document("/v1/campaigns")["campaigns"]]
+        if len(known) != 1:
+            raise ConfigError(f"there are several campaigns: name one of {', '.join(known)} with --campaign.")
+        return str(known[0])
+
+    def _silent(self, error: Exception) -> UnreachableError:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            said = "its certificate is not trusted here; SSL_CERT_FILE names a file of those that are."
+        elif isinstance(error, self._httpx.ReadTimeout):
+            said = f"something listens there, and has not answered in {SECONDS:g} seconds; does it start still?"
+        else:
+            said = f"no {self._role} answers there ({type(error).__name__}); is the URL right, and does it run?"
+        return UnreachableError(f"{self._place}: {said}")
+
+    def _refusal(self, answer: Any) -> DataError:
+        from dovetail.collect.http import read_problem
+
+        problem = read_problem(answer.content)
+        if problem is not None:
+            refused = NoSuchDocument if problem.kind == "not_found" else DataError
+            return refused(f"the {self._role} refuses, {problem.kind.replace('_', ' ')}: {problem.detail}")
+        if answer.status_code in _AWAY:
+            return DataError(
+                f"{self._place}: the {self._role} behind the proxy there does not answer (status "
+                f"{answer.status_code}); does it start still?"
+            )
+        return DataError(f"{self._place}: what answers there is no {self._role} (status {answer.status_code}).")
+
+
+# `dovetail collect query`: what subscribers ask an analyzer.
+
 
 TOKEN = "DOVETAIL_TOKEN"
 
@@ -25,7 +131,7 @@ TokenFile = Annotated[
 Campaign = Annotated[str | None, typer.Option(help="Campaign id; not needed where there is one.")]
 
 
-def register(app: typer.Typer) -> None:
+def _register_query(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     app.command("query")(_query)
 
@@ -126,3 +232,108 @@ def _rows(group: Any) -> list[list[str]]:
     for row, share in zip(rows, group.get("projected", ()), strict=False):
         row.append(percent(share))
     return rows
+
+
+# `dovetail collect status`: how far an analyzer or a shuffler has come.
+
+
+AnyUrl = Annotated[
+    str, typer.Argument(help="The analyzer or the shuffler, such as http://127.0.0.1:8402.", metavar="URL")
+]
+
+
+def _register_status(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("status")(_status)
+
+
+def _status(
+    url: AnyUrl,
+    campaign: Campaign = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: Json = False,
+) -> None:
+    """How far a server has come. Analyzer: batches counted, set aside, promised. Shuffler: rounds, and what waits.
+
+    A shuffler answers everybody, with counts in tens, and is shown no token; an analyzer asks for one.
+
+    Examples:
+    dovetail collect status http://127.0.0.1:8402 --token-file token.txt;
+    dovetail collect status http://127.0.0.1:8401
+    """
+    found = _shuffler(url, insecure_http=insecure_http)
+    if found is not None:
+        print_json(found) if as_json else _print_rounds(found)
+        return
+    with ServerClient(url, token=token_of(token_file), insecure_http=insecure_http) as ask:
+        id = ask.campaign(campaign)
+        status = ask.document(f"/v1/campaigns/{id}/status")
+        promised = ask.document(f"/v1/campaigns/{id}/guarantee")["words"]
+    if as_json:
+        print_json({**status, "words": promised})
+    else:
+        _print_status(id, status, promised)
+
+
+def _shuffler(url: str, *, insecure_http: bool) -> Any:
+    """What a shuffler says of itself; None of a server that is none."""
+    with ServerClient(url, role="shuffler or analyzer", insecure_http=insecure_http) as ask:
+        try:
+            return ask.document("/v1/status")
+        except NoSuchDocument:
+            return None
+
+
+def _print_rounds(found: Any) -> None:
+    table = Table(title="shuffler", title_justify="left", title_style="bold")
+    for name in ("campaign", "round", "state", "minimum", "too small, waiting", "lost", "dropped", "refused"):
+        table.add_column(name, justify="right" if name in ("round", "minimum") else "left")
+    for each in found["campaigns"]:
+        waiting, lost, dropped = (
+            ", ".join(f"round {entry['round']:,}: {entry['reports']:,}" for entry in each[name]) or "none"
+            for name in ("waiting", "lost", "dropped")
+        )
+        refused = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in each["refused"].items())
+        numbers = (f"{each['round']:,}", each["state"], f"{each['minimum']:,}")
+        table.add_row(*map(foreign, (each["id"], *numbers, waiting, lost, dropped, refused or "none")))
+    Console().print(table)
+    typer.echo(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
+    if found["clock"] == "halted":
+        typer.echo("the shuffler does not believe its clock and releases nothing: see `dovetail collect clock`")
+    if (roster := found.get("roster", "read")) != "read":  # an older shuffler says nothing of it
+        typer.echo(foreign(f"the roster is broken, and revocations since do not count: {roster} Mend that line."))
+    for each in found["campaigns"]:
+        for number in each["faulty"]:
+            typer.echo(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")
+        for number in each.get("ended_before_restore", ()):  # an older shuffler says nothing of it
+            typer.echo(
+                f"round {number:,} of {each['id']} ended after the backup that was restored; nothing is to be done"
+            )
+        for batch in each["refused_batches"]:
+            what = foreign(f"round {batch['round']:,} of {each['id']}: {batch['kind']}")
+            typer.echo(f"the analyzer refuses the batch of {what}; it is sent again, or its owner drops the round")
+
+
+def _print_status(id: str, status: Any, promised: Any) -> None:
+    rounds = Table(title=foreign(f"{id}: {status['question']}"), title_justify="left", title_style="bold")
+    for name in ("round", "reports", "valid", "set aside", ""):
+        rounds.add_column(name, justify="left" if name in ("set aside", "") else "right")
+    for batch in status["batches"]:
+        aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
+        note = f"withheld: below the minimum of {status['minimum']:,} valid ones" if batch["short"] else ""
+        if batch.get("followers") is not None:  # an older analyzer says nothing of it
+            note = "; ".join(filter(None, (note, f"at most {batch['followers']:,} people sent dummies by the rule")))
+        cells = (f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note)
+        rounds.add_row(*map(foreign, cells))
+    Console().print(rounds)
+    words = Table(show_header=False)
+    for line in promised:
+        words.add_row(*map(foreign, (line["name"], line["figure"], line["meaning"])))
+    Console().print(words)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    _register_query(app)
+    _register_status(app)

@@ -1,10 +1,10 @@
-"""`dovetail trace`: one file per verb for location traces; options and printing, no mathematics."""
+"""`dovetail trace`: the verbs for location traces; options and printing, no mathematics."""
 
 from __future__ import annotations
 
 import typer
 
-from dovetail.cli.trace import attack, collect, fit, loss, plan, protect
+from dovetail.cli.trace import design, release
 
 app = typer.Typer(
     name="trace",
@@ -19,8 +19,8 @@ app = typer.Typer(
     smoothers beside the guarantee), loss (numbers alone). Verbs that print facts take --json.
     """,
 )
-for verb in (fit, plan, protect, collect, attack, loss):
-    verb.register(app)
+for verbs in (design, release):
+    verbs.register(app)
 
 
 def register(main: typer.Typer) -> None:

@@ -6,24 +6,70 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from io import BytesIO
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import IO, Literal, cast
+from typing import IO, Annotated, Literal, cast
 
-from dovetail.collect.analyzer.answers.queries import CampaignAnswers
-from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
-from dovetail.collect.analyzer.arriving_parts import ArrivingParts, Manifest
-from dovetail.collect.analyzer.batch_intake import IncomingBatch, VerifiedBatch, open_batch
-from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
-from dovetail.collect.analyzer.metrics import AnalyzerMetrics
-from dovetail.collect.analyzer.parallel_unseal import UnsealingProcesses
-from dovetail.collect.clock import Clock
-from dovetail.collect.http.application import Health
-from dovetail.collect.http.problems import Refusal
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
+from pydantic import Field
+
+from dovetail.collect.analyzer.answers import CampaignAnswers, RosterSlotEstimator
+from dovetail.collect.analyzer.batch_intake import ArrivingParts, IncomingBatch, Manifest, VerifiedBatch, open_batch
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns, UnsealingProcesses
+from dovetail.collect.analyzer.tokens import LiveTokens, Tokens, TokenSource
+from dovetail.collect.clock import Clock, SystemClock
+from dovetail.collect.files import ServerConfig
+from dovetail.collect.http import Health, Refusal
 from dovetail.collect.logs import Log
-from dovetail.collect.store.interfaces import AnalyzerStore
+from dovetail.collect.store.analyzer_store import open_analyzer_store
+from dovetail.collect.store.interfaces import AnalyzerStore, CountedBatch
 from dovetail.core.errors import DataError
-from dovetail_protocol.wire.message import Rejected
+from dovetail.table.data_section import Section, parse_section, read_toml
+from dovetail_protocol.messages import Rejected
+
+# Counters for Prometheus: batches and reports, by campaign and kind; nothing about a single report.
+
+
+class AnalyzerMetrics:
+    """The counters of one analyzer."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell the second in which the first batch came
+        self._registry = CollectorRegistry()
+        self._batches = self._counter("batches_counted", "Batches counted.", "campaign")
+        self._refused = self._counter("batches_refused", "Batches refused whole.", "kind")
+        self._reports = self._counter("reports_counted", "Valid reports in counted batches.", "campaign")
+        self._rejected = self._counter("reports_set_aside", "Bad reports in counted batches.", "campaign", "kind")
+        self._seconds = Gauge(
+            "dovetail_analyzer_last_batch_seconds", "Time to open and count the last batch.", registry=self._registry
+        )
+
+    def record_batch(self, counted: CountedBatch, seconds: float) -> None:
+        """Note a batch that has been counted just now."""
+        batch = counted.batch
+        self._batches.labels(batch.campaign).inc()
+        self._reports.labels(batch.campaign).inc(batch.n)
+        for kind, number in batch.rejected.items():
+            self._rejected.labels(batch.campaign, kind).inc(number)
+        self._seconds.set(seconds)
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Counts what is raised inside as a refused batch of its kind."""
+        try:
+            yield
+        except (Rejected, Refusal) as error:
+            self._refused.labels(error.kind).inc()
+            raise
+
+    def text(self) -> bytes:
+        """The exposition format."""
+        return generate_latest(self._registry)
+
+    def _counter(self, name: str, words: str, *labels: str) -> Counter:
+        return Counter(f"dovetail_analyzer_{name}", words, labels, registry=self._registry)
+
 
 IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
 _PIECE = 1 << 16
@@ -177,3 +223,49 @@ class Analyzer:
 def _pieces(source: IO[bytes]) -> Iterator[bytes]:
     while piece := source.read(_PIECE):
         yield piece
+
+
+# The analyzer's configuration file, and the analyzer that it describes.
+
+
+class RetentionSection(Section):
+    """How long bad reports that were set aside are kept."""
+
+    days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+
+
+class AnalyzerConfig(ServerConfig):
+    """`analyzer.toml`; paths in it are relative to the file."""
+
+    listen: str = "127.0.0.1:8402"
+    tokens: str | None = None  # without, nobody may query
+    public_page: bool = False
+    workers: Annotated[int, Field(ge=1, le=1024)] = 1  # processes that open a large batch
+    retention: RetentionSection = RetentionSection()
+
+
+def load(path: Path) -> AnalyzerConfig:
+    """Read and check a configuration; errors name the file and the key."""
+    return parse_section(AnalyzerConfig, read_toml(path), name=str(path))
+
+
+def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, TokenSource]:
+    """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
+    config.require_private()
+    versions = config.load_campaigns(folder)
+    keys = config.load_keys(folder, "analyzer")
+    campaigns = AnalyzerCampaigns.of([each for each, _ in versions], keys)
+    tokens: TokenSource = Tokens(()) if config.tokens is None else LiveTokens(folder / config.tokens)
+    slots = {campaign.id: RosterSlotEstimator.load(campaign, place) for campaign, place in versions}
+    analyzer = Analyzer(
+        campaigns,
+        store=open_analyzer_store(config.store_url(folder, "analyzer")),
+        clock=clock or SystemClock(),
+        keep_days=config.retention.days,
+        slots={id: found for id, found in slots.items() if found is not None},
+        processes=UnsealingProcesses(config, folder, config.workers),
+    )
+    if (audit := config.audit_log(folder, keys)) is not None:
+        known = tokens.current()
+        audit.append("server started", role="analyzer", count=len(known.tokens), digest=known.fingerprint)
+    return analyzer, tokens

@@ -14,21 +14,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig, assemble
-from dovetail.collect.analyzer.answers import export
-from dovetail.collect.analyzer.answers.queries import CampaignAnswers
-from dovetail.collect.analyzer.arriving_parts import Manifest
-from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch, write_to
-from dovetail.collect.analyzer.page import live_page as page
+from dovetail.collect.analyzer import answers as export
+from dovetail.collect.analyzer import live_page as page
+from dovetail.collect.analyzer.analyzer import Analyzer, AnalyzerConfig, assemble
+from dovetail.collect.analyzer.answers import CampaignAnswers
+from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch, Manifest, write_to
 from dovetail.collect.analyzer.tokens import Token, TokenSource
 from dovetail.collect.batch import IN_PARTS, MOST_MANIFEST
-from dovetail.collect.http.application import Lifespan, strict_app
-from dovetail.collect.http.bodies import stream_limited
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.http.server import run_until_stopped
+from dovetail.collect.files import tls_files
+from dovetail.collect.http import Lifespan, Refusal, run_until_stopped, stream_limited, strict_app
 from dovetail.collect.logs import Log
-from dovetail.collect.server_config import tls_files
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -1,4 +1,4 @@
-"""Sealed reports in Parquet files, opened and counted by an engine of `dovetail.scale`: many processes, or Spark.
+"""Sealed reports in Parquet files, opened and counted by an engine of `dovetail.engine`: many processes, or Spark.
 
 Tasks get the path of the analyzer's configuration and read its key files themselves: no key travels, so none is in a
 closure, an expression, a broadcast, a log or a file that was not there before. Reports travel as sealed as they came.
@@ -21,19 +21,19 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from dovetail.collect.analyzer.analyzer_config import load
-from dovetail.collect.analyzer.answers.estimates import RoundEstimates
+from dovetail.collect.analyzer.analyzer import load
+from dovetail.collect.analyzer.answers import RoundEstimates
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.tallies import CampaignRandomizer, tallies_by_group, tally_reports
 from dovetail.collect.analyzer.unseal import unseal
-from dovetail.collect.campaign.added_dummies import added_dummies
+from dovetail.collect.campaign.terms import added_dummies
 from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core.errors import DataError, OutputError, UnsupportedError
-from dovetail.pipeline.config.sections import DataSection
-from dovetail.pipeline.progress import Progress, silent
+from dovetail.core.progress import Progress, silent
 from dovetail.randomize.sampling.from_device import from_device
+from dovetail.table.data_section import DataSection
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.wire.message import inner_bytes
+from dovetail_protocol.messages import inner_bytes
 
 COLUMN = "sealed"  # of the files: the envelopes to the analyzer, as binary
 _AT_ONCE = 50_000  # reports of a partition
@@ -42,7 +42,7 @@ _DIGEST = 16
 
 
 class Engine(Protocol):
-    """What is used of `dovetail.scale.engines.engine.Engine`."""
+    """What is used of `dovetail.engine.processes.Engine`."""
 
     def source(self, data: DataSection, table: Any = None) -> Any: ...
 
@@ -138,7 +138,7 @@ def count_parts(
 
     Parameters
     ----------
-    engine : of `dovetail.scale.engines`
+    engine : of `dovetail.engine.engines`
     parts : a Parquet file, or a folder of them, that every worker sees
     config : analyzer.toml, which every worker reads, with its keys
     campaign : id

@@ -11,7 +11,7 @@ from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core import estimate
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
-from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
+from dovetail.estimate.mean import ClampedGrid, whole_steps
 
 Cells = NDArray[np.int64]  # (c,), ascending
 CampaignRandomizer = FrequencyRandomizer | NumericRandomizer

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.display.display import mute
+from dovetail.core.display import mute
 from dovetail.core.stages import Reports
 from dovetail.randomize.sampling.from_device import decode_reports
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
-from dovetail_protocol.wire.message import VERSION, inner_info, plain_bytes
+from dovetail_protocol.messages import VERSION, inner_info, plain_bytes
 
 _HEAD = 3  # version, public group
 KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is set aside

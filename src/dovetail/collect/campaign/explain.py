@@ -10,27 +10,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dovetail.account.compose import Composition
-from dovetail.collect.campaign.added_dummies import added_dummies
-from dovetail.collect.campaign.class_guarantees import (
+from dovetail.collect.campaign.guarantees import (
     MOST_COMPOSED,
     TOO_MANY,
     WEIGHTED,
     ClassGuarantee,
     MixedBatch,
-    expected_class_guarantees,
-)
-from dovetail.collect.campaign.guarantees import (
     ReleasedBatch,
     all_local,
     batch_guarantee,
     compose_batches,
+    expected_class_guarantees,
     judge_batches,
     mixed_batch,
     most_dishonest,
 )
-from dovetail.collect.campaign.mapped_roster import MappedRoster
-from dovetail.collect.campaign.people_dummies import people_dummies
-from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.campaign.roster import MappedRoster, Roster
+from dovetail.collect.campaign.terms import added_dummies, people_dummies
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.verdict import Verdict, warnings_of, word_of
 from dovetail.report.document import Missing
@@ -38,7 +34,7 @@ from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import PLAIN, leaves_in_the_clear
-from dovetail_protocol.wire.message import wire_bytes
+from dovetail_protocol.messages import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
 

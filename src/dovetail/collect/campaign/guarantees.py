@@ -8,31 +8,300 @@ sees which one opens a report: everybody who is not assumed honest is then assum
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite, log
+from typing import Any, NamedTuple
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose_upper
-from dovetail.account.composition.shuffled_round import ShuffledRound
-from dovetail.collect.campaign.class_guarantees import (
-    ClassGuarantee,
-    MixedBatch,
-    batch_promises,
-    class_guarantees,
-    most_exposed,
-)
-from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds, guarantee_with_dummies
+from dovetail.account.dummies import UserDummiesLaw, dummies_guarantee, user_dummies_guarantee
+from dovetail.account.mixture import MixtureLaw, amplify_class, worst_others
+from dovetail.account.rounds import MixtureRounds, ShuffledRound
+from dovetail.collect.campaign.terms import added_dummies, people_dummies
+from dovetail.core.certified import Bracket, round_up_to_double
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP
-from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
-from dovetail.core.verdict import Promise, Verdict, judge
+from dovetail.core.verdict import Promise as Promise_
+from dovetail.core.verdict import Verdict, judge
+from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
+
+# What batches promise to which the shuffler adds dummies, or people: one, and all that a device takes part in.
+
+
+UP = 1.0 + 1e-12  # far beyond the rounding of a handful of operations
+
+
+def guarantee_with_dummies(campaign: Campaign, *, n: int, honest: int) -> CentralDP | Missing:
+    """Of one batch of n people: the smaller promise of the dummies, and of the local noise under them.
+
+    Where people send the dummies: of those of the honest ones.
+    """
+    sent = people_dummies(campaign)
+    if sent is not None:
+        return _of_people(sent, n=n, honest=honest, rounds=1, delta=campaign.promise.delta)
+    dummies = added_dummies(campaign)
+    randomizer: Any = from_device(campaign.mechanism)
+    assert dummies is not None and isinstance(randomizer, KRR)
+    try:
+        return _one(dummies, randomizer, max(1, n), min(max(1, honest), max(1, n)), campaign.promise.delta)
+    except UnsupportedError as error:
+        return Missing(str(error).rstrip("."))
+
+
+def guarantee_of_rounds(campaign: Campaign, *, n: int, rounds: int, honest: int = 1) -> CentralDP | Missing:
+    """Of so many batches about the same people: of the dummies alone, which local noise can only help.
+
+    honest : people in the weakest batch whose own dummies arrive, where people send them.
+    """
+    sent = people_dummies(campaign)
+    if sent is not None:
+        return _of_people(sent, n=n, honest=honest, rounds=rounds, delta=campaign.promise.delta)
+    dummies = added_dummies(campaign)
+    assert dummies is not None
+    try:
+        found = _several(dummies, max(1, n), rounds, campaign.promise.delta)
+    except UnsupportedError as error:
+        return Missing(str(error).rstrip("."))
+    return replace(found, colluding=round_up_to_double(cost(rounds, campaign.mechanism.epsilon)))
+
+
+def _of_people(sent: UserDummies, *, n: int, honest: int, rounds: int, delta: float) -> CentralDP | Missing:
+    if honest < 1:
+        return Missing("nobody in it is assumed honest, and only the dummies of honest people hide anybody")
+    try:
+        return _together(sent, max(n, honest), honest, rounds, delta)
+    except UnsupportedError as error:
+        return Missing(str(error).rstrip("."))
+
+
+@lru_cache(maxsize=4096)
+def _together(sent: UserDummies, n: int, honest: int, rounds: int, delta: float) -> CentralDP:
+    r"""So many batches, each with the dummies of as many honest people: the smaller of two compositions.
+
+    .. math:: T \epsilon(\delta / T), \qquad
+              T \epsilon \tanh\frac{\epsilon}{2} + \epsilon \sqrt{2 T \log\frac{2}{\delta}},
+              \quad \epsilon = \epsilon\Bigl(\frac{\delta}{2 T}\Bigr)
+
+    Source: Dwork et al. (2006), Theorem 1; Kairouz, Oh, Viswanath (2015), Theorem 3.5.
+    """
+    one = user_dummies_guarantee(sent, n=n, delta=delta, honest=honest)
+    if rounds == 1:
+        return one
+    some = _composed(UserDummiesLaw(sent.k, honest, sent.rate), rounds, delta)
+    every = _composed(UserDummiesLaw(sent.k, n, sent.rate), rounds, delta)
+    if math.isinf(some):
+        raise UnsupportedError(f"the dummies of {honest:,} honest people keep no epsilon over {rounds:,} batches.")
+    lower = min(one.numeric.lower, some)
+    return replace(
+        one, all=min(some, every), honest=some, numeric=Bracket(lower, some),
+        method=f"composition of {rounds:,} batches with {one.method}",
+        source=f"Dwork et al. (2006), Theorem 1; Kairouz, Oh, Viswanath (2015), Theorem 3.5; of [{one.source}]",
+    )  # fmt: skip
+
+
+def _composed(law: UserDummiesLaw, rounds: int, delta: float) -> float:
+    basic, one = rounds * law.epsilon(delta / rounds), law.epsilon(0.5 * delta / rounds)
+    if math.isinf(one):
+        return basic * UP
+    advanced = rounds * one * math.tanh(0.5 * one) + one * math.sqrt(2.0 * rounds * math.log(2.0 / delta))
+    return min(basic, advanced) * UP
+
+
+@lru_cache(maxsize=4096)
+def _one(dummies: Dummies, randomizer: KRR, n: int, honest: int, delta: float) -> CentralDP:
+    return dummies_guarantee(dummies, n=n, delta=delta, randomizer=randomizer, honest=honest)
+
+
+@lru_cache(maxsize=256)
+def _several(dummies: Dummies, n: int, rounds: int, delta: float) -> CentralDP:
+    return dummies_guarantee(dummies, n=n, delta=delta, rounds=rounds)
+
+
+# What people of each class are promised where they have different epsilons behind one shuffle.
+#
+# How many people of each class a batch holds is public, and signed by the shuffler. Which of them are honest, and
+# whose reports cannot be read, nobody knows: for each class the worst allocation is counted (`worst_others`).
+
+
+ALONE = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
+NOBODY = "nobody of this class has been in a batch yet"
+MOST_COMPOSED = 10_000  # rounds that are composed before anybody takes part; more are told by their budgets alone
+TOO_MANY = Missing(f"more than {MOST_COMPOSED:,} rounds: their budgets add")
+WEIGHTED = (
+    "Shares are weighted: reports do not say their sender's class, and people with a larger epsilon weigh more. They "
+    "are the shares of everybody only where class and answer are unrelated."
+)
+Promise = CentralDP | Missing
+Classes = tuple[KRR, ...]  # from the smallest epsilon on
+
+
+class MixedBatch(NamedTuple):
+    """A batch in the numbers that promises to classes depend on.
+
+    sizes : people of each class who sent something; () where nobody knows, as before anybody takes part.
+    crowd : valid reports that everybody's is hidden among. honest : of them, as far as assumed; may be negative.
+    """
+
+    sizes: tuple[int, ...]
+    crowd: int
+    honest: int
+
+    def sizes_beside(self, place: int, classes: int) -> tuple[int, ...]:
+        """The sizes; where nobody knows them, at worst: everybody else of the class with the largest epsilon."""
+        return self.sizes or tuple((at == place) + self.crowd * (at == classes - 1) for at in range(classes))
+
+
+@dataclass(frozen=True)
+class ClassGuarantee:
+    """What is promised to the people of one class.
+
+    Parameters
+    ----------
+    local : float
+        Epsilon of one report, whoever sees it.
+    most_reports : int
+        Of one device of the class in the counted rounds.
+    all_local : float
+        Epsilon of so many reports.
+    people : int
+        Of the class in the latest batch.
+    latest : CentralDP, Missing or None
+        Of the latest batch; None before the first.
+    every : CentralDP, Missing or None
+        Of each batch that holds people of the class.
+    composed : CentralDP or Missing
+        Of all batches together.
+    """
+
+    name: str
+    local: float
+    most_reports: int
+    all_local: float
+    people: int
+    latest: Promise | None
+    every: Promise | None
+    composed: Promise
+
+
+def class_guarantees(campaign: Campaign, batches: Sequence[MixedBatch]) -> tuple[ClassGuarantee, ...]:
+    """Of every class, after these batches in the order of their rounds."""
+    return tuple(_of_class(campaign, place, batches) for place in range(len(campaign.classes)))
+
+
+def expected_class_guarantees(campaign: Campaign, batch: MixedBatch) -> tuple[ClassGuarantee, ...]:
+    """Of every class, if it takes part in as many batches like this one as its budget and the campaign allow."""
+    most = [min(campaign.schedule.count, campaign.of_class(at).affordable) for at in range(len(campaign.classes))]
+    found = class_guarantees(campaign, [batch] * min(max(most, default=0), MOST_COMPOSED))
+    return tuple(
+        replace(each, most_reports=n, all_local=round_up_to_double(cost(n, each.local)), composed=TOO_MANY)
+        if n > MOST_COMPOSED else each for n, each in zip(most, found, strict=True)
+    )  # fmt: skip
+
+
+def batch_promises(campaign: Campaign, batch: MixedBatch) -> tuple[Promise, ...]:
+    """Of one batch, class by class."""
+    return tuple(batch_promise(campaign, place, batch) for place in range(len(campaign.classes)))
+
+
+def most_exposed(promises: Sequence[Promise]) -> Promise:
+    """What everybody is promised who is in a batch: the largest epsilon, or why somebody has none."""
+    kept = [each for each in promises if each != Missing(NOBODY)]
+    for promise in kept:
+        if isinstance(promise, Missing):
+            return promise
+    found = [each for each in kept if isinstance(each, CentralDP)]
+    return max(found, key=lambda each: each.epsilon) if found else Missing(NOBODY)
+
+
+def batch_promise(campaign: Campaign, place: int, batch: MixedBatch) -> Promise:
+    """Of one batch, to a person of this class."""
+    classes = _randomizers(campaign)
+    sizes = batch.sizes_beside(place, len(classes))
+    if not sizes[place]:
+        return Missing(NOBODY)
+    if batch.honest < 2:
+        return Missing(ALONE)
+    return _class_one(classes, place, sizes, batch.crowd, batch.honest, campaign.promise.delta)
+
+
+def compose_promises(campaign: Campaign, place: int, batches: Sequence[MixedBatch], *, most: int) -> Promise:
+    """Of all batches together, to a person of this class who is in at most so many of them.
+
+    Every batch counts as one that has, of each class, only as many honest others as the one that has fewest: with
+    more of any class delta is smaller, so this bounds every choice of batches that does not depend on her values.
+    """
+    classes = _randomizers(campaign)
+    epsilons = [one.epsilon for one in classes]
+    sized = [(batch.sizes_beside(place, len(classes)), batch) for batch in batches]
+    hers = [(sizes, batch) for sizes, batch in sized if sizes[place]]
+    rounds = min(most, len(hers))
+    if not rounds:
+        return Missing(NOBODY)
+    each = [worst_others(sizes, epsilons, own=place, honest=max(1, batch.honest)) for sizes, batch in hers]
+    fewest = tuple(min(counts) for counts in zip(*each, strict=True))
+    return _classes_together(
+        classes, place, fewest, rounds, min(batch.crowd for _, batch in hers), campaign.promise.delta
+    )
+
+
+def _of_class(campaign: Campaign, place: int, batches: Sequence[MixedBatch]) -> ClassGuarantee:
+    own = campaign.of_class(place)
+    most = min(len(batches), own.affordable)
+    return ClassGuarantee(
+        name=campaign.classes[place].name,
+        local=own.charged,
+        most_reports=most,
+        all_local=round_up_to_double(cost(most, own.charged)),
+        people=batches[-1].sizes[place] if batches and batches[-1].sizes else 0,
+        latest=batch_promise(campaign, place, batches[-1]) if batches else None,
+        every=_every(campaign, place, batches) if batches else None,
+        composed=compose_promises(campaign, place, batches, most=most),
+    )
+
+
+def _every(campaign: Campaign, place: int, batches: Sequence[MixedBatch]) -> Promise:
+    """Of each batch so far that she can be in, whichever it is."""
+    hers = [batch for batch in batches if batch.sizes_beside(place, len(campaign.classes))[place]]
+    if any(batch.honest < 2 for batch in hers):
+        return Missing(ALONE)
+    return compose_promises(campaign, place, hers, most=1)
+
+
+def _randomizers(campaign: Campaign) -> Classes:
+    mechanism: Any = campaign.mechanism
+    return tuple(KRR(mechanism.k, each.epsilon) for each in campaign.classes)
+
+
+@lru_cache(maxsize=4096)
+def _class_one(
+    classes: Classes, place: int, sizes: tuple[int, ...], crowd: int, honest: int, delta: float
+) -> CentralDP:
+    pairs = list(zip(sizes, classes, strict=True))
+    return amplify_class(pairs, place, crowd=crowd, honest=honest, delta=delta)
+
+
+@lru_cache(maxsize=256)
+def _classes_together(
+    classes: Classes, place: int, others: tuple[int, ...], rounds: int, n: int, delta: float
+) -> CentralDP:
+    own = classes[place]
+    law = MixtureLaw(own, tuple((count, one) for count, one in zip(others, classes, strict=True) if count))
+    epsilon, method, source = MixtureRounds(law, rounds).epsilon(delta)
+    return CentralDP(
+        all=epsilon, honest=epsilon, colluding=round_up_to_double(cost(rounds, own.epsilon)), delta=delta, n=n,
+        honest_n=sum(others) + 1, method=method, source=source, numeric=Bracket(0.0, epsilon), attack_lower=0.0,
+    )  # fmt: skip
+
 
 MIXED_VERSIONS = "a batch holds reports of two versions of the campaign, which tell their senders apart"
 FEW = 8  # different batch sizes that are composed; more are rounded down to as many
@@ -136,11 +405,11 @@ def judge_batches(local: float, one: CentralDP | Missing, together: CentralDP | 
     `local` is what all its reports promise, `one` the guarantee of the weakest batch, which says who hides whom.
     """
     if isinstance(one, Missing) or isinstance(together, Missing) or together.epsilon is None:
-        return judge(Promise(local), n=1, shuffled=False)
-    promise = Promise(together.epsilon, together.delta)
+        return judge(Promise_(local), n=1, shuffled=False)
+    promise = Promise_(together.epsilon, together.delta)
     alone = one.trust == "shuffler" and one.honest_n == 1  # the shuffler's noise needs no other people
     return judge(
-        Promise(local), shuffler=promise if alone else None, people=promise,
+        Promise_(local), shuffler=promise if alone else None, people=promise,
         n=one.n, honest=None if alone else one.honest_n,
     )  # fmt: skip
 

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 import httpx
 
 from dovetail.collect.batch import IN_PARTS, listed_parts, version_of
-from dovetail.collect.http.problems import STATUS, read_problem
+from dovetail.collect.http import STATUS, read_problem
 from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.rounds import batch_rule
+from dovetail.collect.shuffler import rounds as batch_rule
 from dovetail.collect.store.interfaces import CampaignId, OutgoingBatch, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError

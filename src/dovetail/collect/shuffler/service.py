@@ -8,12 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.http.application import Health
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Health, Refusal
 from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.admission import AdmissionControl
-from dovetail.collect.shuffler.group_commit import GroupCommit, PendingReply
-from dovetail.collect.shuffler.report_intake import CheckedReport
+from dovetail.collect.shuffler.intake import AdmissionControl, CheckedReport, GroupCommit, PendingReply
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 

@@ -10,30 +10,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
-from dovetail.collect.audit_log import AuditLog
-from dovetail.collect.campaign.mapped_roster import MappedRoster
-from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.campaign.roster import MappedRoster, Roster
 from dovetail.collect.clock import minute
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.admission import RateLimiter
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
-from dovetail.collect.shuffler.close_request import Action, OwnerChallenges, challenge_key
+from dovetail.collect.http import Refusal
+from dovetail.collect.logs import AuditLog, Log
+from dovetail.collect.shuffler import batches as batch_in_parts
+from dovetail.collect.shuffler import rounds as batch_rule
+from dovetail.collect.shuffler import rounds as round_keys
+from dovetail.collect.shuffler import rounds as round_schedule
+from dovetail.collect.shuffler.batches import ClosedRound
+from dovetail.collect.shuffler.campaigns import (
+    Action,
+    CampaignRegistry,
+    OwnerChallenges,
+    ServedVersion,
+    challenge_key,
+)
 from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
+from dovetail.collect.shuffler.intake import CheckedReport, MessageCounters, RateLimiter, Reply, ReportIntake
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore
-from dovetail.collect.shuffler.message_counters import MessageCounters
-from dovetail.collect.shuffler.report_intake import CheckedReport, Reply, ReportIntake
-from dovetail.collect.shuffler.rounds import batch_in_parts, batch_rule, round_keys, round_schedule
-from dovetail.collect.shuffler.rounds.leftovers import TidiedRounds, abandon_half_built, can_go_on, turning_alone
-from dovetail.collect.shuffler.rounds.round_cache import RoundCache
-from dovetail.collect.shuffler.rounds.round_faults import RoundFaults
-from dovetail.collect.shuffler.rounds.shuffled_batch import ClosedRound
+from dovetail.collect.shuffler.rounds import (
+    RoundCache,
+    RoundFaults,
+    TidiedRounds,
+    abandon_half_built,
+    can_go_on,
+    turning_alone,
+)
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, RoundState, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.stages import Shuffler
-from dovetail_protocol.wire.answer import Answer, make_answer
-from dovetail_protocol.wire.message import Rejected, read_head
+from dovetail_protocol.messages import Answer, Rejected, make_answer, read_head
 
 _LOG = Log("shuffler")
 _DAY = 86_400.0
@@ -392,7 +400,7 @@ class ShufflerRole:
     def _build(self, version: ServedVersion, number: int, now: float) -> None:
         campaign = version.campaign.id
         merged = [n for n, round in self.rounds.of(campaign).items() if round.into == number]
-        batch = batch_in_parts.build_batch(
+        batch = batch_in_parts.build_in_parts(
             self._closed_round(campaign, number),
             version,
             (*sorted(merged), number),

@@ -8,22 +8,20 @@ from typing import Annotated, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
-from dovetail.collect.campaign.fit_shuffler import fit
-from dovetail.collect.campaign.live_roster import LiveRoster
+from dovetail.collect.campaign.roster import LiveRoster
+from dovetail.collect.campaign.terms import fit
 from dovetail.collect.clock import Clock, SystemClock
-from dovetail.collect.files import secret_line
-from dovetail.collect.server_config import ServerConfig
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.files import ServerConfig, secret_line
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport
-from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
+from dovetail.collect.shuffler.mqtt import MqttSubscriber
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.shuffler.trusted_clock import ClockLimits
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
-from dovetail.pipeline.config.parse import parse_section, read_toml
-from dovetail.pipeline.config.sections import Section
+from dovetail.table.data_section import Section, parse_section, read_toml
 from dovetail_protocol.endpoint import MQTT_PORTS, place_of, require_private
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.store.interfaces import Moment, ShufflerStore
 

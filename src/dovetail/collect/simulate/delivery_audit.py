@@ -12,13 +12,13 @@ from fractions import Fraction
 from hashlib import sha256
 
 from dovetail.collect.batch import Header, entry_bytes
+from dovetail.collect.shuffler.batches import inner_of
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore
-from dovetail.collect.shuffler.rounds.shuffled_batch import inner_of
 from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.keys import Opener, OpeningKey
-from dovetail_protocol.wire.message import Envelope, open_envelope, read_head, split
+from dovetail_protocol.messages import Envelope, open_envelope, read_head, split
 
 _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports
 

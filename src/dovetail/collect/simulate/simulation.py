@@ -3,41 +3,346 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
 from math import inf
-from typing import Any
+from typing import Any, Literal, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.queries import CampaignAnswers
-from dovetail.collect.analyzer.arriving_parts import Manifest
+from dovetail.collect.analyzer.answers import CampaignAnswers
+from dovetail.collect.analyzer.batch_intake import Manifest
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.close_request import Action, owner_request
+from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler.app import round_now
+from dovetail.collect.shuffler.campaigns import Action, CampaignRegistry, owner_request
 from dovetail.collect.shuffler.delivery import NotDelivered
-from dovetail.collect.shuffler.endpoints.metrics import round_now
+from dovetail.collect.shuffler.intake import ACCEPTED, Reply
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
-from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
-from dovetail.collect.simulate.crash_injection import CrashInjector
 from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
-from dovetail.collect.simulate.faults import Crash, FaultRates, MessageFate, Role, SeededChance
-from dovetail.collect.simulate.faulty_network import FaultyNetwork
-from dovetail.collect.simulate.simulated_devices import SimulatedDevices
-from dovetail.collect.simulate.throwaway_campaign import START, ThrowawayCampaign
+from dovetail.collect.simulate.deployment import START, ThrowawayCampaign
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail.core.entropy import Entropy, system_entropy
-from dovetail.pipeline.evaluate.estimates import LEVEL
-from dovetail_protocol.wire.message import Rejected
+from dovetail.core.checks import share, whole
+from dovetail.core.display import mute
+from dovetail.core.entropy import Entropy, simulation, system_entropy
+from dovetail.job.evaluate import LEVEL
+from dovetail.randomize.sampling.from_device import from_device
+from dovetail_device.client import Clock, Device, RoundUnknown, Transport
+from dovetail_device.entropy import system_entropy as entropy_system_entropy
+from dovetail_device.ledger import Limits
+from dovetail_device.outbox import BudgetSpent, Outbox
+from dovetail_device.sender import ACCEPTED as TAKEN
+from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.messages import Rejected
+from dovetail_protocol.words import Words
+
+# What goes wrong, how often, and when: drawn from a seed, because it protects nobody.
+
+
+Role = Literal["device", "shuffler", "analyzer"]
+MessageFate = Literal["arrives", "lost", "unanswered", "delayed", "repeated"]
+"""Of a message: it arrives; never does; does, but not its answer; does when nobody waits any more; does, twice."""
+
+
+@dataclass(frozen=True)
+class FaultRates:
+    """Probabilities, at least 0 and below 1.
+
+    Parameters
+    ----------
+    loss : float
+        That a message is lost on its way, and as often its acknowledgement on the way back.
+    duplicate : float
+        That the network delivers a message a second time, some time later.
+    delay : float
+        That a message is held up and arrives after its sender has given up waiting.
+    crash : float
+        That a role dies in an operation of its store, vault or transport, before or after it has happened.
+    """
+
+    loss: float = 0.1
+    duplicate: float = 0.05
+    delay: float = 0.05
+    crash: float = 0.001
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, share(each.name, getattr(self, each.name)))
+
+
+class Crash(BaseException):
+    """A process dies here; no handler of an Exception may survive it."""
+
+
+@final
+class SeededChance:
+    """Decisions from a seed, one after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self._words = simulation(whole("seed", seed, least=0))
+        self._drawn: list[int] = []
+
+    def happens(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.number() < probability
+
+    def fate(self, faults: FaultRates) -> MessageFate:
+        """What becomes of the next message."""
+        odds: tuple[tuple[MessageFate, float], ...] = (
+            ("lost", faults.loss),
+            ("delayed", faults.delay),
+            ("repeated", faults.duplicate),
+            ("unanswered", faults.loss),
+        )
+        return next((fate for fate, probability in odds if self.happens(probability)), "arrives")
+
+    def number(self) -> float:
+        """Uniform on [0, 1)."""
+        if not self._drawn:
+            self._drawn = self._words.words(4096).tolist()
+        return (self._drawn.pop() >> 11) / (1 << 53)
+
+    def below(self, bound: int) -> int:
+        """One of 0..bound-1; simulations need no rejection."""
+        return int(self.number() * bound)
+
+
+# Devices with answers: who they are, what they would say, and how they say it.
+
+
+TrueAnswers = NDArray[Any]  # (rounds, devices): symbols or numbers on the grid
+
+
+@mute
+@dataclass(frozen=True)
+class SimulatedDevices:
+    """The devices of a world, each with an outbox that outlives its crashes.
+
+    Their reports are drawn from the operating system; what they would answer, and the faults, from a seed.
+    """
+
+    world: ThrowawayCampaign
+    answers: TrueAnswers
+    groups: tuple[str | None, ...]
+    outboxes: tuple[Outbox, ...]
+    dying: Callable[[Any, Role], Any] = field(repr=False)
+    words: Words = field(repr=False)
+    _alive: dict[int, Device] = field(default_factory=dict, repr=False)
+    _unsettled: set[int] = field(default_factory=set, repr=False)  # devices whose reports may wait
+
+    @classmethod
+    def of(
+        cls, world: ThrowawayCampaign, dying: Callable[[Any, Role], Any], chance: SeededChance
+    ) -> SimulatedDevices:
+        """Answers and public groups by chance: symbols ever rarer, numbers ever more alike.
+
+        dying : wraps what a device of this role works with, so that it may die over it.
+        """
+        campaign, count = world.campaign, len(world.devices)
+        answers = np.array(
+            [[_answer(campaign, chance) for _ in range(count)] for _ in range(campaign.schedule.count)]
+        )
+        groups = [
+            campaign.groups[chance.below(len(campaign.groups))] if campaign.groups else None for _ in range(count)
+        ]
+        keys = [device.signing.verifying_key() for device in world.devices if device.signing]
+        outboxes = tuple(Outbox.in_memory(key) for key in keys)
+        for outbox in outboxes:  # nobody's values: only the campaign's own budget counts
+            outbox.limit(Limits(campaign.promise.device_budget, campaign.promise.device_budget))
+        return cls(world, answers, tuple(groups), outboxes, dying, entropy_system_entropy())
+
+    def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
+        """What the analyst would like to know of these devices: shares of the symbols, or the mean; of nobody: 0.
+
+        Where people have different epsilons the shares are weighted, as estimates are.
+        """
+        answers, k = self.answers[round - 1, devices], getattr(self.world.campaign.mechanism, "k", None)
+        if k is None:
+            return np.array([answers.sum() / max(1, len(devices))])
+        weights = np.array([self._weight(number) for number in devices])
+        sums = np.bincount(answers.astype(np.int64), weights=weights, minlength=k)
+        return np.asarray(sums / (self.weight(devices) or 1.0))
+
+    def weight(self, devices: list[int]) -> float:
+        """What these devices weigh in estimates together: their number where all have one epsilon."""
+        return float(sum(self._weight(number) for number in devices))
+
+    def place(self, number: int) -> int:
+        """The class in which a device takes part: one after the other."""
+        return number % max(1, len(self.world.campaign.classes))
+
+    def _weight(self, number: int) -> float:
+        campaign = self.world.campaign
+        if not campaign.classes:
+            return 1.0
+        own: Any = from_device(campaign.of_class(self.place(number)).mechanism)
+        return float(own.channel().contrast)
+
+    def device(self, number: int, transport: Transport, clock: Clock) -> Device:
+        """Device `number`, switched on if it was not."""
+        if number not in self._alive:
+            self._alive[number] = Device(
+                self.world.campaign,
+                self.world.devices[number],
+                outbox=self.dying(self.outboxes[number], "device"),
+                transport=self.dying(transport, "device"),
+                clock=clock,
+                words=self.words,
+                trust="users" if self.world.campaign.sent else None,
+                epsilon_class=self._class_name(number),
+            )
+        return self._alive[number]
+
+    def _class_name(self, number: int) -> str | None:
+        classes = self.world.campaign.classes
+        return classes[self.place(number)].name if classes else None
+
+    def submit(self, number: int, round: int | None, answer: Any, transport: Transport, clock: Clock) -> None:
+        """One device answers, if its budget still pays for that and it does not die."""
+        self._unsettled.add(number)
+        with self._switched_on(number), suppress(BudgetSpent, RoundUnknown):
+            self.device(number, transport, clock).submit(answer, round, group=self.groups[number])
+
+    def report(self, round: int, numbers: Iterable[int], transport: Transport, clock: Clock) -> None:
+        """These devices report for a round, in this order."""
+        for number in numbers:
+            self.submit(number, round, self.answers[round - 1, number].item(), transport, clock)
+
+    def flush(self, transport: Transport, clock: Clock, numbers: Iterable[int] | None = None) -> None:
+        """Devices with something that waits try to send it."""
+        for number in sorted(self._unsettled) if numbers is None else numbers:
+            if self.outboxes[number].waiting(self.world.campaign.id):
+                with self._switched_on(number):
+                    self.device(number, transport, clock).flush()
+            else:
+                self._unsettled.discard(number)
+
+    def switch_off(self, number: int) -> None:
+        """All that is left of the device is its outbox."""
+        self._alive.pop(number, None)
+
+    @contextmanager
+    def _switched_on(self, number: int) -> Iterator[None]:
+        try:
+            yield
+        except Crash:
+            self.switch_off(number)
+
+    def close(self) -> None:
+        """Let go of the outboxes."""
+        for outbox in self.outboxes:
+            outbox.close()
+
+
+def _answer(campaign: Campaign, chance: SeededChance) -> Any:
+    k = getattr(campaign.mechanism, "k", None)
+    if k is not None:
+        return int(k * chance.number() ** 2)  # small symbols are common, the last one is rare
+    randomizer: Any = from_device(campaign.mechanism)
+    place = (chance.number() + chance.number() + chance.number()) / 3
+    return float(randomizer.lower + randomizer.step * round(place * randomizer.steps))
+
+
+# The network between devices and shuffler: loses, repeats and delays messages, and tells the audit.
+
+
+class ShufflerConnection(Protocol):
+    """The shuffler as the network reaches it; None where it dies over the question."""
+
+    def answer(self, messages: Sequence[bytes]) -> list[Reply] | None: ...
+    def round(self) -> int | None: ...
+
+
+class FaultyNetwork:
+    """A `dovetail_device` transport for every device; `late` holds what has not arrived yet."""
+
+    def __init__(self, server: ShufflerConnection, audit: DeliveryAudit, fate: Callable[[], MessageFate]) -> None:
+        self._server, self._audit, self._fate = server, audit, fate
+        self.late: list[bytes] = []
+
+    def trust(self, campaign: Campaign) -> None:
+        """Answers come from the shuffler of the simulation itself."""
+
+    def send(self, wire: bytes) -> DeliveryEvent:
+        """One message, or what the network makes of it; its sender learns of trouble only that nobody answered."""
+        self._audit.record_sent(wire)
+        fate = self._fate()
+        if fate in ("delayed", "repeated"):
+            self.late.append(wire)
+        if fate in ("delayed", "lost"):
+            return UNREACHABLE
+        told = self.deliver([wire])
+        if told is None or fate == "unanswered":
+            return UNREACHABLE
+        return TAKEN if told[0].kind == ACCEPTED else refusal_event(told[0].kind, told[0].retry_after or 0.0)
+
+    def fetch(self, campaign: str) -> bytes | None:
+        """Nobody changes the campaign of a simulation."""
+        return None
+
+    def round(self, campaign: str) -> int | None:
+        """The round that the shuffler says, for devices whose clock was wrong and for rounds by hand."""
+        return self._server.round()
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def deliver(self, messages: Sequence[bytes]) -> list[Reply] | None:
+        """Messages of any age, all at once. What is acknowledged counts as such, whoever hears of it."""
+        told = self._server.answer(messages)
+        for wire, answer in zip(messages, told or (), strict=False):
+            if answer.kind == ACCEPTED:
+                self._audit.record_acknowledged(wire)
+        return told
+
+    def deliver_late(self) -> None:
+        """Deliver what was held up and repeated; nobody waits for these answers any more."""
+        waiting, self.late = self.late, []
+        if waiting:
+            self.deliver(waiting)
+
+
+# Stores that die: every operation may end the process before it happens, or after.
+
+
+_SAFE = frozenset({"ready", "close"})
+
+
+class CrashInjector:
+    """A store, vault, outbox or transport whose operations raise `Crash` when `dies` says so, before or afterwards.
+
+    What a real operation does is atomic and durable, so that before and after are all there is.
+    """
+
+    def __init__(self, inside: Any, dies: Callable[[], bool]) -> None:
+        self._inside, self._dies = inside, dies
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inside, name)
+        if name.startswith("_") or name in _SAFE or not callable(found):
+            return found
+
+        def dying(*arguments: Any, **named: Any) -> Any:
+            self._die()
+            result = found(*arguments, **named)
+            self._die()
+            return result
+
+        return dying
+
+    def _die(self) -> None:
+        if self._dies():
+            raise Crash
+
 
 _STEPS = 8  # times within a round that the shuffler looks at its clock
 _LIMITS = ClockLimits(outage=inf)  # rounds of a simulation may be as long as they like

@@ -7,21 +7,24 @@ committed); what only reads sees one moment (repeatable read).
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from sqlite3 import OperationalError
 from threading import RLock
-from time import sleep
-from typing import Any, TypeVar
+from time import monotonic, sleep
+from typing import Any, Literal, Protocol, TypeVar
+from weakref import finalize
 
-from sqlalchemy import URL, Connection, Delete, Engine, Table, create_engine, delete, event, insert, make_url
+from sqlalchemy import URL, Connection, Delete, Engine, Table, create_engine, delete, event, insert, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from dovetail.collect.logs import Log
+from dovetail.collect.store.tables import VAULT
 from dovetail.core.errors import ConfigError, StorageError
 
 T = TypeVar("T")
@@ -229,3 +232,224 @@ def _say(error: DBAPIError) -> str:
         if beginning and code.startswith(beginning):
             return said
     return f"refuses a transaction ({code}); nothing was stored."
+
+
+# Work that one process at a time does for all processes on a database: turning rounds, delivering batches.
+#
+# The lock ends with its process, or with its session on a server. It saves work and orders it; what must not be done
+# twice is decided by transactions, so that nothing breaks where a session was lost and two of them work.
+
+
+Task = Literal["rounds", "delivery"]
+
+_KEYS: dict[Task, int] = {"rounds": 0x_D0_7E_7A_13, "delivery": 0x_D0_7E_7A_14}  # any fixed numbers but those in use
+_PAUSE = 0.05  # seconds between tries
+
+
+@contextmanager
+def alone(database: Database, task: Task, patience: float = 0.0) -> Iterator[bool]:
+    """Whether this process has the task to itself inside; somebody else's end is waited for so many seconds."""
+    with ExitStack() as held:
+        if database.engine.dialect.name == "postgresql":
+            taken = _tried(lambda: _lock_session(database, _KEYS[task], held), patience)
+        elif database.file is not None:
+            place = database.file.partition("?")[0].removeprefix("file:")
+            taken = _tried(lambda: _lock_file(f"{place}-{task}", database.name, held), patience)
+        else:
+            taken = True  # in memory: nobody else can reach it
+        yield taken
+
+
+def _tried(take: Callable[[], bool], patience: float) -> bool:
+    end = monotonic() + patience
+    while not take():
+        if monotonic() >= end:
+            return False
+        sleep(_PAUSE)
+    return True
+
+
+def _lock_file(path: str, name: str, held: ExitStack) -> bool:
+    try:
+        with ExitStack() as opened:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            opened.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.push(opened.pop_all())
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StorageError(f"{name} cannot be locked ({error.strerror}); may its folder be written?") from None
+    return True
+
+
+def _lock_session(database: Database, key: int, held: ExitStack) -> bool:
+    try:
+        session = database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        taken = bool(session.exec_driver_sql(f"SELECT pg_try_advisory_lock({key})").scalar())
+    except SQLAlchemyError:
+        raise StorageError(f"{database.name} cannot be reached; is its server running?") from None
+    if taken:
+        held.callback(_unlock, session, key)
+    else:
+        session.close()
+    return taken
+
+
+def _unlock(session: Connection, key: int) -> None:
+    with suppress(SQLAlchemyError):
+        try:
+            session.exec_driver_sql(f"SELECT pg_advisory_unlock({key})")
+        except SQLAlchemyError:  # the lock has ended with the session
+            session.invalidate()
+        session.close()
+
+
+# One vault for one database: any number of processes share both, nobody comes with another vault meanwhile.
+#
+# Whoever works on the database holds a shared lock, which ends with its process; only who can have it alone may note
+# another vault. SQLite: a lock on a file beside the database. PostgreSQL: an advisory lock of a session of its own.
+
+
+_CLAIM_TRIES, _CLAIM_PAUSE = 3, 0.01  # seconds
+_KEY = 0x_D0_7E_7A_12  # any fixed number but the one of the migrations
+
+
+class Lock(Protocol):
+    def share(self) -> bool:
+        """Hold it beside others, or go on doing so; False while somebody has it alone."""
+
+    def alone(self) -> bool:
+        """Hold it alone; False, and nothing held, while somebody else holds it too."""
+
+    def release(self) -> None: ...
+
+
+class VaultClaim:
+    """The claim of one process on its database, kept until `release`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._lock = database, lock_of(database)
+
+    def claim(self, identity: str, foreign: Callable[[], None] = lambda: None) -> bool:
+        """See `ShufflerStore.claim_vault`."""
+        for left in reversed(range(_CLAIM_TRIES)):
+            if self._lock.share() and (self._noted() == identity or self._note(identity, foreign)):
+                return True
+            self._lock.release()
+            if left:  # perhaps for others that start now with the same new vault: each waits a time of its own
+                sleep(_CLAIM_PAUSE * (1 + os.getpid() % 16))
+        return False
+
+    def _note(self, identity: str, foreign: Callable[[], None]) -> bool:
+        """Another vault than the one before, if nobody works with that; the first one of all in any case."""
+        row = {"one": 1, "identity": identity}
+        note = self._database.insert(VAULT).values(row)
+        if self._noted() is None:
+            self._database.write(lambda connection: connection.execute(note.on_conflict_do_nothing()))
+        elif self._lock.alone():
+            foreign()  # durable first: once the database names this vault, nobody can tell any more
+            note = note.on_conflict_do_update(index_elements=["one"], set_=row)
+            self._database.write(lambda connection: connection.execute(note))
+        return self._lock.share() and self._noted() == identity  # somebody may have been quicker in between
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _noted(self) -> str | None:
+        return self._database.read(lambda connection: connection.scalar(select(VAULT.c.identity)))
+
+
+def lock_of(database: Database) -> Lock:
+    """The lock on who works on a database."""
+    if database.engine.dialect.name == "postgresql":
+        return _AdvisoryLock(database)
+    return _NoLock() if database.file is None else _FileLock(f"{database.file.partition('?')[0]}-lock", database.name)
+
+
+class _NoLock:
+    """Of a database in memory, which nobody else can reach."""
+
+    def share(self) -> bool:
+        return True
+
+    def alone(self) -> bool:
+        return True
+
+    def release(self) -> None: ...
+
+
+class _FileLock:
+    def __init__(self, path: str, name: str) -> None:
+        self._path, self._name = path.removeprefix("file:"), name
+        self._descriptor: int | None = None
+
+    def share(self) -> bool:
+        return self._hold(fcntl.LOCK_SH)
+
+    def alone(self) -> bool:
+        return self._hold(fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            self._close()
+            self._descriptor = None
+
+    def _hold(self, how: int) -> bool:
+        try:
+            if self._descriptor is None:
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+                self._close = finalize(self, os.close, self._descriptor)
+            fcntl.flock(self._descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise StorageError(
+                f"{self._name} cannot be locked ({error.strerror}); may its folder be written?"
+            ) from None
+        return True
+
+
+class _AdvisoryLock:
+    """A session that holds it shared, and at times alone besides; one that broke has lost both, and is made again."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._session: Connection | None = None
+        self._alone = False
+
+    def share(self) -> bool:
+        try:
+            return self._share()
+        except SQLAlchemyError:
+            self.release()
+        try:
+            return self._share()
+        except SQLAlchemyError:
+            self.release()
+            raise StorageError(f"{self._database.name} cannot be reached; is its server running?") from None
+
+    def alone(self) -> bool:
+        try:
+            self._alone = self._ask("pg_try_advisory_lock")
+        except SQLAlchemyError:
+            self.release()
+        return self._alone
+
+    def release(self) -> None:
+        session, self._session, self._alone = self._session, None, False
+        if session is not None:
+            session.invalidate()  # the locks end with it
+            session.close()
+
+    def _share(self) -> bool:
+        if self._session is None:
+            self._session = self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            return self._ask("pg_try_advisory_lock_shared")
+        self._ask("pg_advisory_unlock" if self._alone else "abs")  # "abs": any question that says it still answers
+        self._alone = False
+        return True
+
+    def _ask(self, function: str) -> bool:
+        assert self._session is not None
+        return bool(self._session.exec_driver_sql(f"SELECT {function}({_KEY})").scalar())

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from dovetail.core.display.display import mute
+from dovetail.core.display import mute
 
 CampaignId = str  # campaign id; versions of one campaign share rounds
 RoundState = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged", "lost"]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, select, update
+from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, insert, select, update
 
-from dovetail.collect.store import batch_transactions, report_transactions, task_locks
-from dovetail.collect.store.engine import Database
+from dovetail.collect.store import engine as task_locks
+from dovetail.collect.store import report_transactions
+from dovetail.collect.store.engine import Database, Task, VaultClaim
 from dovetail.collect.store.interfaces import (
     AcceptOutcome,
     CampaignId,
@@ -21,6 +22,7 @@ from dovetail.collect.store.interfaces import (
     SealedReport,
 )
 from dovetail.collect.store.migrations import open_database
+from dovetail.collect.store.report_transactions import RoundId, change, clear, lock
 from dovetail.collect.store.tables import (
     BATCH,
     CHALLENGE,
@@ -34,9 +36,162 @@ from dovetail.collect.store.tables import (
     SHUFFLER_PROBE,
     SPENT,
 )
-from dovetail.collect.store.task_locks import Task
-from dovetail.collect.store.vault_claim import VaultClaim
 from dovetail.core.errors import StorageError
+
+# Batches on their way out: built, finished or abandoned, delivered; each function inside one transaction.
+
+
+_FINISHED = ("delivered", "dropped", "merged")
+
+
+def begin(connection: Connection, batch: OutgoingBatch) -> bool:
+    """Claim the rounds of a batch; False if one of them is taken."""
+    found = lock(connection, [batch.campaign], "open", "held")
+    places = [(batch.campaign, number) for number in batch.rounds]
+    if not all(place in found for place in places):
+        return False
+    row = {"id": batch.id, "campaign": batch.campaign, "total": batch.count, "header": b"", "state": "building"}
+    row["secret"] = batch.secret or None
+    connection.execute(insert(BATCH), [row])
+    for place in places:
+        change(connection, place, state="releasing", resume=found[place].state, batch=batch.id)
+    return True
+
+
+def add_part(connection: Connection, batch: str, number: int, body: bytes, mac: bytes) -> None:
+    """Keep a part of a batch that is still ours to build."""
+    _building(connection, batch)
+    connection.execute(insert(PART), [{"batch": batch, "number": number, "body": body, "mac": mac or None}])
+
+
+def finish(connection: Connection, batch: str, header: bytes) -> None:
+    """From "building" to "waiting", and from "releasing" to "released"."""
+    campaign = _building(connection, batch)
+    for place in _places(connection, campaign, batch):
+        clear(connection, place)
+        change(connection, place, state="released", resume=None)
+    connection.execute(update(BATCH).where(BATCH.c.id == batch).values(header=header, state="waiting", secret=None))
+
+
+def abandon(connection: Connection, batch: str) -> None:
+    """Take back a batch that was not finished."""
+    campaign = _lock_batch(connection, batch, "building")
+    if campaign is None:
+        return
+    mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
+    connection.execute(update(ROUND).where(mine).values(state=ROUND.c.resume, resume=None, batch=None))
+    connection.execute(delete(PART).where(PART.c.batch == batch))
+    connection.execute(delete(BATCH).where(BATCH.c.id == batch))
+
+
+def deliver(connection: Connection, batch: str) -> None:
+    """From "waiting" to "delivered"; nothing if another replica has said so already."""
+    campaign = _lock_batch(connection, batch, "waiting", "delivered")
+    if campaign is None:
+        raise StorageError(f"the batch {batch} does not wait for delivery.")
+    mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
+    connection.execute(update(ROUND).where(mine).values(state="delivered"))
+    connection.execute(update(BATCH).where(BATCH.c.id == batch).values(state="delivered", header=b""))
+    connection.execute(delete(PART).where(PART.c.batch == batch))
+
+
+def discard(connection: Connection, batch: str) -> None:
+    """From "waiting" to nothing, and from "released" to "dropped"."""
+    campaign = _lock_batch(connection, batch, "waiting")
+    if campaign is None:
+        return
+    mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
+    connection.execute(update(ROUND).where(mine).values(state="dropped"))
+    connection.execute(delete(PART).where(PART.c.batch == batch))
+    connection.execute(delete(BATCH).where(BATCH.c.id == batch))
+
+
+def outgoing(connection: Connection) -> list[OutgoingBatch]:
+    """Batches that are not delivered, by id."""
+    rows = connection.execute(select(BATCH).where(BATCH.c.state != "delivered").order_by(BATCH.c.id)).all()
+    return [
+        OutgoingBatch(
+            id=row.id,
+            campaign=row.campaign,
+            rounds=tuple(number for _, number in _places(connection, row.campaign, row.id)),
+            count=row.total,
+            header=row.header,
+            state=row.state,
+            secret=row.secret or b"",
+        )
+        for row in rows
+    ]
+
+
+def finished_parts(connection: Connection, batch: str) -> int:
+    """How many parts the body of a finished batch has."""
+    if _lock_batch(connection, batch, "waiting") is None:
+        raise StorageError(f"the batch {batch} does not wait for delivery.")
+    return connection.scalar(select(func.count()).where(PART.c.batch == batch)) or 0
+
+
+def part_macs(connection: Connection, batch: str) -> dict[int, bytes]:
+    """What the builder left beside each part of the body, by its number."""
+    rows = connection.execute(select(PART.c.number, PART.c.mac).where(PART.c.batch == batch))
+    return {number: bytes(mac or b"") for number, mac in rows}
+
+
+def part(connection: Connection, batch: str, number: int) -> bytes:
+    """One part of the body."""
+    body = connection.scalar(select(PART.c.body).where(PART.c.batch == batch, PART.c.number == number))
+    if body is None:
+        raise StorageError(f"the batch {batch} was delivered by another replica.")
+    return bytes(body)
+
+
+def purge(connection: Connection, before: float) -> int:
+    """Forget digests and batches of rounds that ended and were opened before this time; how many rows."""
+    final = ROUND.alias("final")  # of a merged round: the one that has its reports
+    ended = (
+        select(ROUND.c.campaign, ROUND.c.number, ROUND.c.batch)
+        .join(
+            final,
+            and_(final.c.campaign == ROUND.c.campaign, final.c.number == func.coalesce(ROUND.c.into, ROUND.c.number)),
+        )
+        .where(ROUND.c.opened < before, ROUND.c.state.in_(_FINISHED), final.c.state.in_(_FINISHED))
+    )
+    gone = 0
+    for campaign, number, _ in (rows := connection.execute(ended).all()):
+        mine = and_(SPENT.c.campaign == campaign, SPENT.c.number == number)
+        gone += connection.execute(delete(SPENT).where(mine)).rowcount
+    return gone + _purge_batches(connection, [row.batch for row in rows if row.batch], before)
+
+
+def _purge_batches(connection: Connection, batches: Sequence[str], before: float) -> int:
+    gone = 0
+    for batch in sorted(set(batches)):
+        younger = select(ROUND.c.number).where(ROUND.c.batch == batch, ROUND.c.opened >= before).exists()
+        gone += connection.execute(delete(BATCH).where(BATCH.c.id == batch, ~younger)).rowcount
+    return gone
+
+
+def _lock_batch(connection: Connection, batch: str, *states: str) -> CampaignId | None:
+    """The campaign of a batch in one of these states, and nobody else's until the transaction ends."""
+    wanted = and_(BATCH.c.id == batch, BATCH.c.state.in_(states))
+    return connection.scalar(select(BATCH.c.campaign).where(wanted).with_for_update())
+
+
+def _building(connection: Connection, batch: str) -> CampaignId:
+    campaign = _lock_batch(connection, batch, "building")
+    if campaign is None:
+        raise StorageError(
+            f"the batch {batch} is not under construction: another replica took it back or finished it."
+        )
+    return campaign
+
+
+def _places(connection: Connection, campaign: CampaignId, batch: str) -> list[RoundId]:
+    mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
+    return [
+        (campaign, number)
+        for number in connection.scalars(select(ROUND.c.number).where(mine).order_by(ROUND.c.number))
+    ]
+
 
 _CLOCKS_DIFFER = 3_600  # seconds, at most, between the clocks of processes on one database
 
@@ -185,38 +340,38 @@ class DatabaseShufflerStore:
         return dropped
 
     def begin_batch(self, batch: OutgoingBatch) -> bool:
-        return self._database.write(lambda connection: batch_transactions.begin(connection, batch))
+        return self._database.write(lambda connection: begin(connection, batch))
 
     def add_part(self, batch: str, number: int, body: bytes, mac: bytes = b"") -> None:
-        self._database.write(lambda connection: batch_transactions.add_part(connection, batch, number, body, mac))
+        self._database.write(lambda connection: add_part(connection, batch, number, body, mac))
 
     def finish_batch(self, batch: str, header: bytes) -> None:
-        self._database.write(lambda connection: batch_transactions.finish(connection, batch, header))
+        self._database.write(lambda connection: finish(connection, batch, header))
         self._database.forget(REPORT, FRESH, SHARD)
 
     def abandon_batch(self, batch: str) -> None:
-        self._database.write(lambda connection: batch_transactions.abandon(connection, batch))
+        self._database.write(lambda connection: abandon(connection, batch))
         self._database.forget(PART)
 
     def outgoing(self) -> list[OutgoingBatch]:
-        return self._database.read(batch_transactions.outgoing)
+        return self._database.read(outgoing)
 
     def parts(self, batch: str) -> Iterator[bytes]:
-        for number in range(self._database.read(partial(batch_transactions.finished_parts, batch=batch))):
+        for number in range(self._database.read(partial(finished_parts, batch=batch))):
             yield self.part(batch, number)
 
     def part_macs(self, batch: str) -> dict[int, bytes]:
-        return self._database.read(partial(batch_transactions.part_macs, batch=batch))
+        return self._database.read(partial(part_macs, batch=batch))
 
     def part(self, batch: str, number: int) -> bytes:
-        return self._database.read(partial(batch_transactions.part, batch=batch, number=number))
+        return self._database.read(partial(part, batch=batch, number=number))
 
     def mark_delivered(self, batch: str) -> None:
-        self._database.write(lambda connection: batch_transactions.deliver(connection, batch))
+        self._database.write(lambda connection: deliver(connection, batch))
         self._database.forget(PART)
 
     def discard_batch(self, batch: str) -> None:
-        self._database.write(lambda connection: batch_transactions.discard(connection, batch))
+        self._database.write(lambda connection: discard(connection, batch))
         self._database.forget(PART)
 
     def add_faults(self, faults: dict[tuple[CampaignId, str], int]) -> None:
@@ -233,7 +388,7 @@ class DatabaseShufflerStore:
         return self._database.read(lambda connection: dict(connection.execute(statement).all()))
 
     def purge(self, before: float) -> int:
-        gone = self._database.write(lambda connection: batch_transactions.purge(connection, before))
+        gone = self._database.write(lambda connection: purge(connection, before))
         self._database.forget(SPENT, BATCH)
         return gone
 

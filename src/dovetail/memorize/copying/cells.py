@@ -13,11 +13,15 @@ from scipy.special import ndtr
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
-from dovetail.memorize.copying.delta_interval import delta_interval
-from dovetail.memorize.copying.detectable_effect import detectable_by_ranks
-from dovetail.memorize.copying.duplicates import first_rows
-from dovetail.memorize.copying.mann_whitney import RankTest, rank_test
-from dovetail.memorize.copying.multiplicity import benjamini_hochberg, holm
+from dovetail.memorize.copying.rank_test import (
+    RankTest,
+    benjamini_hochberg,
+    delta_interval,
+    detectable_by_ranks,
+    holm,
+    rank_test,
+)
+from dovetail.memorize.copying.search import first_rows
 
 Points = NDArray[np.float64]  # (n, d)
 Labels = NDArray[np.int64]  # (n,)

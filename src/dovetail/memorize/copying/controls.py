@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.memorize.copying.copied_fraction import clopper_pearson
-from dovetail.memorize.copying.mann_whitney import rank_test
-from dovetail.memorize.copying.search.training_index import evened
+from dovetail.memorize.copying.rank_test import clopper_pearson, rank_test
+from dovetail.memorize.copying.search import evened
 
 Distances = NDArray[np.float64]  # (n,)
 Rows = NDArray[np.int64]  # (n,)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import share, whole
-from dovetail.core.display.display import mute
+from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
-from dovetail.memorize.copying.baselines.compare import compare_baselines
+from dovetail.memorize.copying.baselines import ReferenceResult, compare_baselines, reference_result
 from dovetail.memorize.copying.cells import (
     Partition,
     compare_cells,
@@ -30,20 +30,19 @@ from dovetail.memorize.copying.controls import (
     paired_tail,
     tail_test,
 )
-from dovetail.memorize.copying.copied_fraction import copied_fraction
-from dovetail.memorize.copying.delta_interval import delta_interval
-from dovetail.memorize.copying.duplicates import (
+from dovetail.memorize.copying.rank_test import copied_fraction, delta_interval, rank_test
+from dovetail.memorize.copying.result import CopyingResult, NearestCopy, apart, checked, varied
+from dovetail.memorize.copying.search import (
+    Distance,
+    GeneratedSearch,
     Keys,
+    TrainingIndex,
+    choose_search,
     duplicates_of,
     first_rows,
+    normalized,
     row_keys,
 )
-from dovetail.memorize.copying.mann_whitney import rank_test
-from dovetail.memorize.copying.reference import ReferenceResult, reference_result
-from dovetail.memorize.copying.result import CopyingResult, NearestCopy
-from dovetail.memorize.copying.samples import apart, checked, varied
-from dovetail.memorize.copying.search.generated_search import GeneratedSearch, choose_search
-from dovetail.memorize.copying.search.training_index import Distance, TrainingIndex, normalized
 
 Points = NDArray[np.float64]  # (n, d)
 Progress = Callable[[str, int, int], None]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
 from dovetail.memorize.copying.cells import Partition
-from dovetail.memorize.copying.samples import LEAST
+from dovetail.memorize.copying.result import LEAST
 
 Points = NDArray[np.float64]  # (n, d)
 

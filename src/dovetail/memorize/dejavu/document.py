@@ -8,11 +8,10 @@ from typing import Any
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.memorize.dejavu.embeddings import Pair
-from dovetail.memorize.dejavu.neighbours import Distance
-from dovetail.memorize.dejavu.one_model import Excess, OneModel
+from dovetail.memorize.dejavu.inference import Distance
+from dovetail.memorize.dejavu.models import SHARES, Excess, OneModel, TwoModels, compare_models, confidence_curve
+from dovetail.memorize.dejavu.pairs import Pair
 from dovetail.memorize.dejavu.score import Attacked
-from dovetail.memorize.dejavu.two_models import SHARES, TwoModels, compare_models, confidence_curve
 
 Progress = Callable[[str, int, int], None]
 Document = dict[str, Any]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
-from dovetail.memorize.dejavu.embeddings import Pair
-from dovetail.memorize.dejavu.partition import Partition
+from dovetail.memorize.dejavu.pairs import Pair
+from dovetail.memorize.dejavu.score import Partition
 
 _Codes = NDArray[np.int64]
 

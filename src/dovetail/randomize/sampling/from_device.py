@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.errors import DataError
-from dovetail.core.registries import RANDOMIZERS
-from dovetail.core.stages import Encoded, Randomizer, Reports, Valid
+from dovetail.core.stages import RANDOMIZERS, Encoded, Randomizer, Reports, Valid
+from dovetail_protocol.dummies import Unrandomized
 from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.wire.sent_dummies import Unrandomized
 
 _OPEN = 700.0  # nats: next to no lies, where only the form of reports matters
 
@@ -21,7 +20,7 @@ def from_device(mechanism: Mechanism) -> Randomizer:
 
     Of answers that are sent as they are it has the form alone: symbols, the blank among them, and their counts.
 
-    >>> from dovetail_protocol.mechanisms import mechanism
+    >>> from dovetail_protocol.mechanism import mechanism
     >>> from_device(mechanism("krr", k=3, epsilon=1.0)).channel().shape
     (3, 3)
     """
@@ -49,7 +48,7 @@ def decode_reports(mechanism: Mechanism, encoded: Encoded) -> tuple[Reports, Val
 
     Examples
     --------
-    >>> from dovetail_protocol.mechanisms import mechanism
+    >>> from dovetail_protocol.mechanism import mechanism
     >>> decode_reports(mechanism("krr", k=3, epsilon=1.0), np.array([[2], [3], [0]], dtype=np.uint8))
     (array([2, 0]), array([ True, False,  True]))
     """

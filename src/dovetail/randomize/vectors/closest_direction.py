@@ -16,10 +16,9 @@ from dovetail.core.checks import positive, privacy_budget, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.vectors.shared.directions import directions_of
-from dovetail.randomize.vectors.shared.vector_randomizer import HeldWord, VectorRandomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import HeldWord, VectorRandomizer, directions_of
 
 MOST_COORDINATES = 1 << 16
 MOST_DIRECTIONS = 512  # axes among which the default is chosen

@@ -13,11 +13,11 @@ from annotated_types import Gt, Lt
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
+from dovetail.core.discrete_noise import can_draw, discrete_gaussian
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.discrete_gaussian import can_draw, discrete_gaussian
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.vectors.shared.vector_randomizer import REACH, GaussianSteps, VectorRandomizer
 
 MOST_COORDINATES = 4096

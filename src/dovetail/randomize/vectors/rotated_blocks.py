@@ -16,7 +16,7 @@ from dovetail.core.checks import positive, privacy_budget, refuse, whole
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.special import Reals
+from dovetail.core.special import Reals
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.vectors.shared.vector_randomizer import HeldBlock, VectorRandomizer
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Self, final, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
-from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.core.stages import Reports, Shuffler
+from dovetail.shuffle.fitting.components import FitProvenance, PartitionedOrder
+from dovetail.shuffle.fitting.groups import Groups
+from dovetail.shuffle.fitting.ranges import Places, Ranges, first_equal_rows
+from dovetail.shuffle.fitting.sensitivity import published_width_bound
+from dovetail.shuffle.sampling.lehmer_code import Thetas
 
 FORMAT = "dovetail shuffler"
 VERSION = 2  # 1 had other names of fields
@@ -117,3 +122,178 @@ def _unpack(kind: type[Any], prefix: str, header: Header, arrays: Arrays) -> Any
             item = arrays[name] if name in arrays else header[name]
             given[field.name] = tuple(item) if isinstance(item, list) else item  # JSON knows no tuples
     return kind(**given)
+
+
+# The summary of a shuffler that is fitted to groups along a reference order.
+
+
+_LISTED = 8
+
+
+def smallest_theta(thetas: Thetas, line: PartitionedOrder) -> float:
+    """The smallest theta above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
+    moving = thetas[line.sizes > 1]
+    return float(moving[moving > 0.0].min(initial=math.inf)) if (moving > 0.0).any() or not moving.size else 0.0
+
+
+def summarize(
+    shuffler: Shuffler,
+    line: PartitionedOrder,
+    shift: Thetas,
+    *,
+    thetas: Thetas,
+    provenance: FitProvenance,
+    width: int,
+    sensitivity: int,
+) -> dict[str, Any]:
+    """Summary of a shuffler along a line whose components move people by `shift` (components,) on average."""
+    groups: Groups = shuffler.groups  # type: ignore[attr-defined]
+    sizes, alpha, theta_n = line.sizes, shuffler.guarantee.alpha, smallest_theta_n(thetas, line)
+    moved = np.minimum(shift, (sizes - 1 / sizes) / 3)
+    found = {
+        "shuffler": shuffler.name,
+        "n": line.n,
+        "alpha": alpha,
+        "width": width,
+        "sensitivity": sensitivity,
+        "paper_sensitivity": published_width_bound(width),
+        "theta": smallest_theta(thetas, line),
+        "theta_n": theta_n,
+        "thetas": [float(theta) for theta in thetas[sizes > 1][:_LISTED]],
+        "components": int(groups.components().max(initial=-1)) + 1,
+        "largest_group": groups.largest,
+        "groups": len(groups),
+        "ungrouped": int((~groups.grouped).sum()),
+        "mean_displacement": float((moved * sizes).sum() / line.n),
+        "near_uniform": bool(line.has_several_atoms.any()) and theta_n < 1.0,
+    }
+    if len(groups) and math.isfinite(alpha):
+        kept = retained_share(groups, line, shift)
+        found |= {"retained_mean": float(kept.mean()), "retained_min": float(kept.min())}
+    if found["near_uniform"]:
+        found["warning"] = (
+            f"theta * n = {theta_n:.2g} is below 1: the shuffle is nearly uniform and little can be learned "
+            "about places. Use smaller groups, a larger alpha, or Uniform, which amplifies differential privacy."
+        )
+    return found | provenance.summary()
+
+
+def smallest_theta_n(thetas: Thetas, line: PartitionedOrder) -> float:
+    """theta n of the component with the smallest one, components of a single atom apart.
+
+    Nothing but a uniform shuffle is possible inside an atom.
+    """
+    theta, mixed = smallest_theta(thetas, line), line.has_several_atoms
+    if math.isinf(theta) or not mixed.any():
+        return theta * line.n
+    return float((thetas * line.sizes)[mixed].min())
+
+
+def retained_share(groups: Groups, line: PartitionedOrder, shift: Thetas) -> NDArray[np.float64]:
+    r"""Predicted share (groups,) of a group of l people that keeps a report of the group.
+
+    .. math:: \max\bigl(1 - d / l, \; l / n_c\bigr)
+
+    with d the mean displacement (2 log 2 / theta for Mallows), for a group that stands together.
+    """
+    part, members = line.component_of(groups), groups.sizes
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.maximum(1.0 - shift[part] / members, members / line.sizes[part]))
+
+
+# Batches in which some people are missing: the same shuffler for those who are there.
+
+
+Present = NDArray[np.bool_]  # (n,)
+
+
+def check_present(present: ArrayLike, n: int) -> Present:
+    """`present` as an array of truth values (n,), at least one of them true."""
+    given = np.asarray(present)
+    if given.shape != (n,) or given.dtype != np.bool_:
+        raise DataError(f"`present` must be {n:,} truth values, got shape {given.shape} of {given.dtype}.")
+    if not given.any():
+        raise DataError("`present` must hold at least one person, got nobody.")
+    return given
+
+
+def restrict_groups(
+    groups: Groups, present: Present, provenance: FitProvenance
+) -> tuple[Groups, Places, FitProvenance]:
+    """The groups of the people that are present, renumbered in their order.
+
+    Also which of the old groups they are, and the provenance that says how many lost members.
+    """
+    rows, old = _restrict(groups.rows, present), groups.rows.sizes
+    keep, shrunk = rows.sizes >= 2, rows.sizes < old
+    owners = _restrict(groups.owners, present)
+    kept, owned = rows.take(keep), owners.take(keep)
+    kept = kept if groups.contiguous else kept.materialize()
+    first = np.flatnonzero(_firsts(kept, groups.contiguous))
+    restricted = replace(
+        groups,
+        n=int(present.sum()),
+        rows=kept.take(first) if groups.contiguous else kept.take(first).materialize(),
+        owners=owned.take(first).materialize(),
+        dropped=groups.dropped + int((~keep).sum()),
+    )
+    missing = replace(
+        provenance,
+        fitted=groups.n if provenance.fitted is None else provenance.fitted,
+        shrunken=provenance.shrunken + int(shrunk.sum()),
+        dissolved=provenance.dissolved + int((~keep).sum()),
+    )
+    return restricted, np.flatnonzero(keep)[first], missing
+
+
+def _restrict(rows: Ranges, present: Present) -> Ranges:
+    """Rows without the people that are missing; people are renumbered."""
+    here = present[rows.people]
+    before = np.concatenate(([0], np.cumsum(here)))
+    number = (np.cumsum(present) - 1).astype(np.int32)
+    return Ranges(number[rows.people[here]], before[rows.starts], before[rows.stops])
+
+
+def _firsts(rows: Ranges, contiguous: bool) -> NDArray[np.bool_]:
+    """Which rows are not the same as an earlier one."""
+    if contiguous:
+        pairs = np.column_stack((rows.starts, rows.stops))
+        first = np.zeros(len(rows), dtype=np.bool_)
+        first[np.unique(pairs, axis=0, return_index=True)[1]] = True
+        return first
+    return np.asarray(first_equal_rows(rows) == np.arange(len(rows)))
+
+
+# Reports that come in any order: places belong to the public roster, not to the order of arrival.
+
+
+def sort_to_roster(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[Present, Reports]:
+    """Who is present (n,), and their reports in the order of the roster; what came first leaves no trace.
+
+    Parameters
+    ----------
+    devices : int array (m,)
+        Roster number 0..n-1 of the sender of each report, each at most once.
+    reports : array (m, ..)
+
+    Examples
+    --------
+    >>> present, batch = sort_to_roster([2, 0], [7.5, 3.0], n=3)
+    >>> present.tolist(), batch.tolist()
+    ([True, False, True], [3.0, 7.5])
+    """
+    who, batch = np.asarray(devices), np.asarray(reports)
+    if who.shape == (0,):
+        who = who.astype(np.int64)  # an empty list has no type
+    if who.ndim != 1 or who.dtype.kind not in "iu" or batch.shape[:1] != who.shape:
+        raise DataError(
+            f"`devices` must be one whole number for each report, got shape {who.shape} of {who.dtype} "
+            f"for reports of shape {batch.shape}."
+        )
+    if who.size and (who.min() < 0 or who.max() >= n):
+        bad = np.flatnonzero((who < 0) | (who >= n))
+        raise DataError(f"`devices` must be 0..{n - 1}; {bad.size:,} are not, the first is {who[bad[0]]}.")
+    seats = np.bincount(who, minlength=n)
+    if (seats > 1).any():
+        raise DataError(f"`devices` must report once a round; {int((seats > 1).sum()):,} report more than once.")
+    return seats.astype(np.bool_), batch[np.argsort(who)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.registries import SHUFFLERS
+from dovetail.core.stages import SHUFFLERS
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, read_archive
 
 

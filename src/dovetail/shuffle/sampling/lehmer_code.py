@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.core.compiled import njit
 from dovetail.core.entropy import Entropy, Words
-from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_logs
 from dovetail_protocol.exact_thresholds import GeometricLaw
 

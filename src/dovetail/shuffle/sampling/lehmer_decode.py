@@ -8,8 +8,8 @@ rows and costs the same for all digits. Digits must satisfy 0 <= c_t < n - t.
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.core.compiled import COMPILED, njit
 from dovetail.core.entropy import Permutation, Words
-from dovetail.core.numeric.compiled import COMPILED, njit
 from dovetail.shuffle.sampling.lehmer_code import BlockStarts, LehmerCode, Thetas
 from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32, lower, take
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.numeric.compiled import njit
+from dovetail.core.compiled import njit
 
 Numbers = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ plain version; `benchmarks/mallows_speed.py` states what it is worth.
 
 from typing import Any
 
+from dovetail.core.compiled import njit
 from dovetail.core.extras import require
-from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32, Index
 
 ir = require("llvmlite.ir", extra="fast")

@@ -10,8 +10,7 @@ from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from dovetail.collect.store.engine import Database
-from dovetail.collect.store.vault_claim import lock_of
+from dovetail.collect.store.engine import Database, lock_of
 from dovetail.core.errors import ConfigError, StorageError
 
 Role = Literal["shuffler", "analyzer"]

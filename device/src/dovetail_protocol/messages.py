@@ -1,0 +1,276 @@
+"""The message: one person's report in two envelopes, of one length for every value.
+
+::
+
+    wire    = "DVTL" | version 1 | campaign digest 32 | round 4 | sealed to the shuffler( outer )
+    outer   = report id 16 | device key 32 | signature 64 | sealed to the analyzer( inner )
+    inner   = version 1 | public group 2 | report (fixed length of the randomizer)
+
+Where a campaign has classes of people with different epsilons, one byte stands before what is sealed to the analyzer:
+the number of the sender's class, which is public, and which the analyzer does not get.
+
+Where people send dummies (`trust = "users"`) the outer envelope holds two inner ones, one after the other, each
+sealed by itself: the answer, and a dummy or a blank, in either order. They arrive together or not at all.
+
+Numbers are big endian. Both seals bind campaign, round and version through HPKE's `info`. Where rounds may share a
+batch the inner one binds round 0, because the analyzer must not tell the rounds of a batch apart; the outer one
+always binds the round. The signature covers everything but itself, so a report can be moved to no other round or
+device.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal
+
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.dummies import Unrandomized
+from dovetail_protocol.errors import DovetailError
+from dovetail_protocol.keys import OVERHEAD, Opener, SigningKey, VerifyingKey, raw, text
+from dovetail_protocol.words import Words
+
+VERSION = 1
+MAGIC = b"DVTL"
+_HEAD = len(MAGIC) + 1 + 32 + 4
+_ID, _KEY, _SIGNATURE = 16, 32, 64
+_OUTER = _ID + _KEY + _SIGNATURE
+_PLAIN = 1 + 2  # version, public group
+
+Kind = Literal["malformed", "version", "campaign", "round", "seal", "signature", "content"]
+
+
+class Rejected(DovetailError):
+    """A message that is not a report: `kind` says which check failed, and nothing else about it is kept."""
+
+    def __init__(self, kind: Kind, message: str) -> None:
+        super().__init__(message)
+        self.kind: Kind = kind
+
+
+@dataclass(frozen=True)
+class Head:
+    """What everybody can read of a message."""
+
+    digest: bytes
+    round: int
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What the shuffler reads: who sent it, in which round, and a report, or two entries, that it cannot read.
+
+    place : the sender's class, as a place in `campaign.classes`; 0 where there are none.
+    """
+
+    report_id: bytes = field(repr=False)
+    device: VerifyingKey = field(repr=False)
+    round: int
+    inner: bytes = field(repr=False)
+    place: int = field(default=0, repr=False)
+
+
+def class_bytes(campaign: Campaign) -> int:
+    """Length of what says the sender's class, before what is sealed to the analyzer."""
+    return 1 if campaign.classes else 0
+
+
+def wire_bytes(campaign: Campaign) -> int:
+    """Length of every message of this campaign."""
+    inner = campaign.entries * inner_bytes(campaign)
+    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + class_bytes(campaign) + inner
+
+
+def planned_bytes(report_bytes: int, suite: str = "x25519", *, entries: int = 1) -> int:
+    """Length of every message of a campaign whose reports have so many bytes, before there is one."""
+    return _HEAD + OVERHEAD[suite] + _OUTER + entries * (OVERHEAD[suite] + _PLAIN + report_bytes)
+
+
+def inner_bytes(campaign: Campaign) -> int:
+    """Length of every entry sealed to the analyzer."""
+    return OVERHEAD[campaign.analyzer.suite] + plain_bytes(campaign)
+
+
+def plain_bytes(campaign: Campaign) -> int:
+    """Length of every entry as the analyzer opens it."""
+    return _PLAIN + campaign.mechanism.report_bytes
+
+
+def plain(campaign: Campaign, report: bytes, group: str | None = None) -> bytes:
+    """The inner plaintext of an encoded report; `group` is one of `campaign.groups` exactly if there are any."""
+    if (group is None) == bool(campaign.groups) or (group is not None and group not in campaign.groups):
+        wanted = f"one of {', '.join(campaign.groups)}" if campaign.groups else "absent, as there are no groups"
+        raise Rejected("content", f"the public group must be {wanted}.")
+    place = 0 if group is None else campaign.groups.index(group)
+    return bytes([VERSION]) + place.to_bytes(2, "big") + report
+
+
+def draw(campaign: Campaign, answer: Any, words: Words, group: str | None = None) -> bytes:
+    """The inner plaintexts of one message: the randomized answer, or where people send dummies both entries."""
+    mechanism, sent = campaign.mechanism, campaign.sent
+    if sent is None or not isinstance(mechanism, Unrandomized):
+        return plain(campaign, mechanism.encode(mechanism.randomize(answer, words)), group)
+    drawn = sent.of(mechanism).filled(answer, words)
+    return b"".join(plain(campaign, mechanism.encode(each), group) for each in drawn)
+
+
+def seal(
+    campaign: Campaign,
+    round: int,
+    plaintext: bytes,
+    device: SigningKey,
+    report_id: bytes | None = None,
+    *,
+    place: int | None = None,
+) -> bytes:
+    """The message of inner plaintexts (see `draw`): each sealed to the analyzer, signed, sealed to the shuffler.
+
+    place : of the class that the plaintext was drawn for, exactly if the campaign has classes.
+    """
+    size = plain_bytes(campaign)
+    if len(plaintext) != campaign.entries * size:
+        raise Rejected("malformed", f"a report of {campaign.id} has {campaign.entries * size} bytes.")
+    _check_round(campaign, round)
+    report_id = secrets.token_bytes(_ID) if report_id is None else report_id
+    if len(report_id) != _ID:
+        raise Rejected("malformed", f"a report id has {_ID} bytes.")
+    if (place is None) == bool(campaign.classes) or not 0 <= (place or 0) < max(1, len(campaign.classes)):
+        raise Rejected("content", f"a report of {campaign.id} states one of its {len(campaign.classes)} classes.")
+    inner = b"".join(seal_inner(campaign, round, entry) for entry in split(plaintext, campaign.entries))
+    inner = (b"" if place is None else bytes([place])) + inner
+    signature = device.sign(_signed(campaign, round, report_id, device.verifying_key(), inner))
+    outer = report_id + device.verifying_key().public + signature + inner
+    head = MAGIC + bytes([VERSION]) + campaign.digest + round.to_bytes(4, "big")
+    return head + campaign.shuffler.seal(outer, outer_info(campaign, round))
+
+
+def split(together: bytes, entries: int) -> list[bytes]:
+    """So many parts of one length, of what holds all entries of a message."""
+    size = len(together) // entries
+    return [together[start : start + size] for start in range(0, entries * size, size)]
+
+
+def seal_inner(campaign: Campaign, round: int, plaintext: bytes) -> bytes:
+    """What only the analyzer opens: the report of a device, or a dummy, which looks like one."""
+    return campaign.analyzer.seal(plaintext, inner_info(campaign, round))
+
+
+def read_head(message: bytes) -> Head:
+    """Campaign digest and round of a message, before any cryptography."""
+    if len(message) < _HEAD or message[:4] != MAGIC:
+        raise Rejected("malformed", "this is not a report: it does not begin as one.")
+    if message[4] != VERSION:
+        raise Rejected("version", f"reports of version {message[4]} are not understood, only {VERSION}.")
+    return Head(message[5:37], int.from_bytes(message[37:41], "big"))
+
+
+def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelope:
+    """The outer envelope, checked: length, campaign, seal and the device's signature; `opener` is the shuffler's."""
+    head = read_head(message)
+    if head.digest != campaign.digest:
+        raise Rejected("campaign", f"the report was made for another campaign, or another version of {campaign.id}.")
+    if len(message) != wire_bytes(campaign):
+        raise Rejected("malformed", f"a message of {campaign.id} has {wire_bytes(campaign)} bytes.")
+    _check_round(campaign, head.round)
+    outer = opener.open(message[_HEAD:], outer_info(campaign, head.round))
+    if outer is None:
+        raise Rejected("seal", "the report is not sealed to this shuffler, or has been changed on the way.")
+    device, inner = VerifyingKey(outer[_ID : _ID + _KEY]), outer[_OUTER:]
+    signature = outer[_ID + _KEY : _OUTER]
+    if not device.verifies(signature, _signed(campaign, head.round, outer[:_ID], device, inner)):
+        raise Rejected("signature", "the report is not signed by the device that it names.")
+    place = inner[0] if campaign.classes else 0
+    if place >= max(1, len(campaign.classes)):
+        raise Rejected("content", f"the report names no class of {campaign.id}.")
+    return Envelope(outer[:_ID], device, head.round, inner[class_bytes(campaign) :], place)
+
+
+def inner_info(campaign: Campaign, round: int) -> bytes:
+    """`info` of the seal to the analyzer; round 0 where rounds may share a batch."""
+    return _info(b"dovetail report", campaign, 0 if campaign.rounds_mix else round)
+
+
+def outer_info(campaign: Campaign, round: int) -> bytes:
+    """`info` of the seal to the shuffler."""
+    return _info(b"dovetail envelope", campaign, round)
+
+
+def _check_round(campaign: Campaign, round: int) -> None:
+    if not 1 <= round <= campaign.schedule.count:
+        raise Rejected("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
+
+
+def _signed(campaign: Campaign, round: int, report_id: bytes, device: VerifyingKey, inner: bytes) -> bytes:
+    return _info(b"dovetail device", campaign, round) + report_id + device.public + inner
+
+
+def _info(purpose: bytes, campaign: Campaign, round: int) -> bytes:
+    return purpose + bytes([0, VERSION]) + campaign.digest + round.to_bytes(4, "big")
+
+
+# The answer: what the shuffler says of one message, whoever passes it on.
+#
+# ::
+#
+#     answer = "DVTA" | version 1 | seconds to wait 4 | signature 64 | kind (ASCII)
+#
+# Over MQTT it is a message of its own, over HTTP its base64url stands in the header `Dovetail-Answer`. The shuffler
+# signs it together with the digest of the message, so that no broker, proxy or portal can say in its name that a
+# report is accepted, or refused for good, and no answer speaks of another message. It names neither device nor
+# report: whoever passes on the message can compute that digest. A shuffler cannot sign for a version of the campaign
+# that it does not know; "campaign" is therefore read without a signature, and is no more than a reason to look for a
+# newer one.
+
+
+ANSWER_MAGIC = b"DVTA"
+UNSIGNED = "campaign"
+HEADER = "Dovetail-Answer"
+_ANSWER_HEAD, _WAIT, _ANSWER_SIGNATURE = len(ANSWER_MAGIC) + 1, 4, 64
+_LONGEST = 64  # bytes of a kind
+_MOST_SECONDS = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`kind` is "accepted" or the kind of a refusal; `after` the seconds that the shuffler asks to wait."""
+
+    kind: str
+    after: int = 0
+
+
+def make_answer(answer: Answer, wire: bytes, key: SigningKey | None) -> bytes:
+    """The answer to this message; `key` is the shuffler's for the message's version, None where it knows none."""
+    wait = min(answer.after, _MOST_SECONDS).to_bytes(_WAIT, "big")
+    kind = answer.kind.encode("ascii")
+    signature = bytes(_ANSWER_SIGNATURE) if key is None else key.sign(_signed_answer(wire, wait, kind))
+    return ANSWER_MAGIC + bytes([VERSION]) + wait + signature + kind
+
+
+def read_answer(data: bytes, wire: bytes, key: VerifyingKey | None) -> Answer | None:
+    """The answer to this message; None for anything else, and for what the shuffler has not signed."""
+    head, wait, rest = data[:_ANSWER_HEAD], data[_ANSWER_HEAD : _ANSWER_HEAD + _WAIT], data[_ANSWER_HEAD + _WAIT :]
+    signature, kind = rest[:_ANSWER_SIGNATURE], rest[_ANSWER_SIGNATURE:]
+    if head != ANSWER_MAGIC + bytes([VERSION]) or not 1 <= len(kind) <= _LONGEST or not kind.isascii():
+        return None
+    signed = key is not None and key.verifies(signature, _signed_answer(wire, wait, kind))
+    if not signed and kind != UNSIGNED.encode():
+        return None
+    return Answer(kind.decode("ascii"), int.from_bytes(wait, "big") if signed else 0)
+
+
+def answer_header(answer: bytes) -> str:
+    """An answer as it stands in a header of HTTP."""
+    return text(answer)
+
+
+def read_answer_header(header: str, wire: bytes, key: VerifyingKey | None) -> Answer | None:
+    """The answer in a header; None as `read_answer`, and where there is none."""
+    try:
+        return read_answer(raw(header.strip()), wire, key)
+    except ValueError:
+        return None
+
+
+def _signed_answer(wire: bytes, wait: bytes, kind: bytes) -> bytes:
+    return b"dovetail answer" + bytes([0, VERSION]) + sha256(wire).digest() + wait + kind

@@ -1,1 +1,0 @@
-"""What travels: sealed reports, and what the shuffler answers; versioned bytes with test vectors."""

@@ -1,0 +1,365 @@
+"""What dummies of the shuffler promise: one round, many rounds, and together with local noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.account.amplify import amplify
+from dovetail.account.bound import bracket_root, log_ratio
+from dovetail.account.expected_positive_part import expected_positive_part
+from dovetail.core.certified import Bracket
+from dovetail.core.checks import instance, privacy_budget, real, refuse, share, whole
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.guarantee import CentralDP
+from dovetail.randomize.krr import KRR
+from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric, UserDummies
+from dovetail_protocol.dummies import SCALE
+
+SOURCE = "Dummies of a trusted shuffler, truncated geometric (docs/theory/accuracy.md, section B)"
+METHOD = "dummies of the shuffler"
+MOST_ROUNDS = 100_000
+UP = 1.0 + 1e-9  # far beyond the rounding of sums of positive terms
+
+
+def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1) -> float:
+    r"""delta of T rounds at any epsilon, at least 0, rounded up; exact but for that.
+
+    .. math:: 1 - (1 - D_0)^{2T} + (1 - D_0)^{2T} \sum_{j=0}^{2T} \mathrm{Bin}(2T, \tfrac{1}{1+t})(j)
+              \left(1 - e^{\epsilon - (j - T) \epsilon_r}\right)_+
+
+    Off the ends of their laws the two shifted symbols are two binary randomized responses of epsilon_r / 2 each.
+
+    Raises
+    ------
+    ParameterError
+        For rounds outside 1 to 100,000.
+
+    Examples
+    --------
+    >>> law = TruncatedGeometric.calibrated(epsilon=1.0, delta=1e-6)
+    >>> f"{dummies_delta(law, law.epsilon):.3g}", f"{dummies_delta(law, 0.0):.2f}"
+    ('6.72e-07', '0.24')
+    """
+    from scipy.stats import binom
+
+    t = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
+    if not real("epsilon", epsilon) >= 0.0:
+        raise refuse("epsilon", "at least 0", epsilon)
+    missed = float(instance("noise", noise, TruncatedGeometric).least)
+    fails = -math.expm1(2 * t * math.log1p(-missed))
+    j = np.arange(2 * t + 1)
+    gap = float(epsilon) - (j - t) * noise.epsilon
+    lost = np.where(gap < 0.0, -np.expm1(np.minimum(gap, 0.0)), 0.0)
+    inside = float(binom.pmf(j, 2 * t, 1.0 / (1.0 + float(noise.ratio))) @ lost)
+    return min(1.0, (fails + (1.0 - fails) * inside) * UP)
+
+
+def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1) -> float:
+    """The least epsilon found with `dummies_delta` at most `delta`; infinite where no epsilon keeps it.
+
+    Raises
+    ------
+    ParameterError
+        For a delta outside [0, 1), and rounds outside 1 to 100,000.
+
+    Examples
+    --------
+    >>> law = TruncatedGeometric.calibrated(epsilon=0.1, delta=1e-8)
+    >>> round(dummies_epsilon(law, 1e-6, rounds=12), 2)
+    0.98
+    """
+    rounds = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
+    target, high = share("delta", delta), rounds * instance("noise", noise, TruncatedGeometric).epsilon
+    if dummies_delta(noise, high, rounds=rounds) > target:
+        return math.inf
+    low = 0.0
+    if dummies_delta(noise, low, rounds=rounds) <= target:
+        return 0.0
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        keeps = dummies_delta(noise, middle, rounds=rounds) <= target
+        low, high = (low, middle) if keeps else (middle, high)
+    return high
+
+
+def dummies_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> Dummies:
+    """The dummies of one round of several about the same people that together are (epsilon, delta)-private.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and where a symbol would need more than 4,096 dummies.
+
+    Examples
+    --------
+    >>> monthly = dummies_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=12)
+    >>> round(monthly.epsilon, 3), round(monthly.variance**0.5, 1)
+    (0.102, 27.6)
+    """
+    many, wanted = whole("rounds", rounds, least=1, most=MOST_ROUNDS), share("delta", delta)
+    epsilon = privacy_budget("epsilon", epsilon)
+    if many == 1:
+        return Dummies(k, epsilon, delta)
+    found = [_for_rounds(k, epsilon, wanted, many, part) for part in (0.05, 0.15, 0.4)]
+    return min(found, key=lambda one: one.variance)
+
+
+def _for_rounds(k: int, epsilon: float, delta: float, rounds: int, part: float) -> Dummies:
+    """The largest epsilon of a round found where failures take this part of delta."""
+    alone = part * delta / rounds
+    low, high = epsilon / rounds, min(epsilon, 2.0 * epsilon / math.sqrt(rounds))
+    best = Dummies(k, low, alone)
+    while high - low > 1e-4 * low:
+        middle = 0.5 * (low + high)
+        tried = Dummies(k, middle, alone)
+        if dummies_delta(tried.noise, epsilon, rounds=rounds) <= delta:
+            low, best = middle, tried
+        else:
+            high = middle
+    return best
+
+
+def dummies_guarantee(
+    dummies: Dummies,
+    *,
+    n: int,
+    delta: float | None = None,
+    rounds: int = 1,
+    randomizer: KRR | None = None,
+    honest: int | None = None,
+) -> CentralDP:
+    r"""What a batch with dummies promises, and against whom.
+
+    The promise holds against the analyst with any number of participants, if the shuffler adds the dummies once and
+    as specified and keeps their numbers and its randomness secret. Shuffler and analyst together read every answer,
+    or, with local noise, what the local guarantee leaves. With k-ary randomized response underneath (gamma the
+    probability of a truthful report) the smaller of its own amplification and of
+
+    .. math:: \delta(\log(1 + \gamma (E - 1))) \le \gamma\, \delta_{\mathrm{dummies}}(\log E)
+
+    Parameters
+    ----------
+    dummies : Dummies
+    n : int
+        People in a round; public.
+    delta : float, optional
+        Default that of the dummies.
+    rounds : int
+        Rounds about the same people, with fresh dummies each.
+    randomizer : KRR, optional
+        Local noise, of one round.
+    honest : int, optional
+        As in `amplify`, for the amplification of the local noise.
+
+    Raises
+    ------
+    UnsupportedError
+        Where no epsilon keeps delta, and for rounds with local noise.
+
+    Examples
+    --------
+    >>> promise = dummies_guarantee(Dummies(k=16, epsilon=1.0, delta=1e-6), n=100_000)
+    >>> promise.trust, round(promise.epsilon, 4), promise.colluding
+    ('shuffler', 1.0, inf)
+
+    Source
+    ------
+    docs/theory/accuracy.md, section B.
+    """
+    dummies = instance("dummies", dummies, Dummies)
+    wanted = dummies.delta if delta is None else share("delta", delta)
+    rounds = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
+    randomizer = None if randomizer is None else instance("randomizer", randomizer, KRR)
+    if randomizer is not None and rounds > 1:
+        raise UnsupportedError("rounds with dummies and local noise have no common account here; use one of them.")
+    gamma = 1.0 if randomizer is None else randomizer.channel().contrast * (1.0 + 1e-12)
+    if randomizer is not None and randomizer.k != dummies.k:
+        raise UnsupportedError(f"dummies of {dummies.k:,} symbols do not fit {randomizer.k:,} of the randomizer.")
+    alone = dummies_epsilon(dummies.noise, min(wanted / gamma, 1.0 - 1e-9), rounds=rounds)
+    if math.isinf(alone):
+        least = dummies_delta(dummies.noise, rounds * dummies.noise.epsilon, rounds=rounds)
+        raise UnsupportedError(f"no epsilon keeps delta {wanted:g} with these dummies: take at least {least:.3g}.")
+    both = math.log1p(gamma * math.expm1(alone)) * UP if alone < 700.0 else alone
+    lines, source, least = (both, both, math.inf), SOURCE, both * (1.0 - 1e-6)  # exact but for rounding
+    people, trusted = whole("n", n, least=1), n if honest is None else whole("honest", honest, least=1, most=n)
+    hidden = 1  # honest people that the promise needs: nobody but the person herself
+    if randomizer is not None:
+        local = amplify(randomizer, n=people, delta=wanted, honest=trusted)
+        lines = (min(both, local.all), min(both, local.honest), randomizer.epsilon)
+        least = min(least, local.numeric.lower)
+        hidden = 1 if both <= local.honest else trusted
+        source = SOURCE if both <= local.honest else f"{local.source}; dummies are post-processing"
+    return CentralDP(
+        all=lines[0], honest=lines[1], colluding=lines[2], delta=wanted, n=people, honest_n=hidden,
+        method=METHOD, source=source, numeric=Bracket(min(least, lines[1]), lines[1]), attack_lower=0.0,
+        trust="shuffler",
+    )  # fmt: skip
+
+
+# What dummies promise that people send themselves, and how often each has to send one.
+
+
+USER_SOURCE = "Dummies that people send, uniform symbols with a probability (docs/theory/accuracy.md, section C3)"
+USER_METHOD = "dummies of people"
+MOST_PEOPLE = 10**9
+MOST_EPSILON = 20.0
+TOLERANCE = 1e-5  # relative, of what is searched for
+
+
+@dataclass(frozen=True)
+class UserDummiesLaw:
+    r"""What a batch tells of one of its people, with the dummies of h honest ones, hers included.
+
+    .. math:: \delta(\epsilon) = k\, E_M\left[\frac{E (A - e^\epsilon B)_+}{M + 1}\right], \qquad
+              M \sim \mathrm{Bin}(h, \mathrm{rate}), \quad (A, B) \sim \mathrm{multinomial}(M + 1; \tfrac1k, \tfrac1k)
+
+    Equality for every data set: her message lies uniformly among M + 1 uniform ones. It is 1/n times the expected
+    positive part of a sum of n = h + 1 independent copies of k / rate, -E k / rate or 0, the first two with
+    probability rate / k each: a message that shows the one value, the other, or none of them.
+
+    Parameters
+    ----------
+    k, honest : int
+    rate : float
+    """
+
+    k: int
+    honest: int
+    rate: float
+
+    def ends(self, epsilon: float) -> Bracket:
+        """Ends of delta at `epsilon`, at least 0."""
+        each, share = self.k / self.rate, self.rate / self.k
+        values, masses = np.array([each, -math.exp(epsilon) * each, 0.0]), np.array([share, share, 1.0 - 2.0 * share])
+        found = expected_positive_part(values, np.maximum(masses, 0.0), self.honest + 1)
+        return Bracket(min(1.0, found.lower / UP), min(1.0, found.upper * UP))
+
+    def delta(self, epsilon: float) -> float:
+        """Upper end of delta at `epsilon`."""
+        return self.ends(epsilon).upper
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon found that keeps `delta`; infinite where none up to 20 does."""
+        if self.delta(MOST_EPSILON) > delta:
+            return math.inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        slack = math.log(1.0 / delta)
+        guess = 2.0 * math.sqrt(slack * self.k / (self.honest * self.rate + 1.0))
+        return bracket_root(
+            lambda e: log_ratio(self.delta(e), delta), min(guess, 0.5 * MOST_EPSILON),
+            steepness=2.0 * slack + 1.0, most=MOST_EPSILON, tolerance=TOLERANCE,
+        )[1]  # fmt: skip
+
+    def epsilon_lower(self, delta: float, *, found: float) -> float:
+        """An epsilon that the theorem's own value is not below: tried a little below the one that was found."""
+        tried = (part * found for part in (0.998, 0.99, 0.95, 0.8))
+        return next((one for one in tried if self.ends(one).lower > delta), 0.0)
+
+
+def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int) -> UserDummies:
+    """The dummies that make a batch (epsilon, delta)-private where at least `honest` people send theirs.
+
+    Parameters
+    ----------
+    k : int, 2 to 2^24
+    epsilon : float, above 0, at most 20, nats
+    delta : float, above 0, below 1
+    honest : int, up to 1e9
+        People whose symbol and whose dummies arrive; set it below the number that is expected: each who drops out
+        takes noise away.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and where so few people cannot hide anybody with two messages each.
+
+    Examples
+    --------
+    >>> round(user_dummies_for(k=1000, epsilon=1.0, delta=1e-6, honest=100_000).rate, 3)
+    0.427
+    """
+    symbols, wanted = whole("k", k, least=2, most=1 << 24), privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
+    if not (slack := share("delta", delta)) > 0.0:
+        raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
+    people = whole("honest", honest, least=1, most=MOST_PEOPLE)
+    floor = least_dummies(symbols, wanted * (1.0 - 2.0 * TOLERANCE), slack)
+    if people < floor:
+        raise refuse(
+            "honest",
+            f"at least {floor:,} for {symbols:,} values at epsilon {wanted:g} and delta {slack:g}, with two messages "
+            "a person",
+            people,
+        )
+    tighter = wanted * (1.0 - 2.0 * TOLERANCE)  # so that the promise that is found again is not above what is asked
+    _, rate = bracket_root(
+        lambda x: log_ratio(UserDummiesLaw(symbols, people, x).delta(tighter), slack), 1.01 * floor / people,
+        steepness=math.log(1.0 / slack) + 0.5, most=1.0, tolerance=TOLERANCE,
+    )  # fmt: skip
+    return UserDummies(symbols, math.ceil(rate * SCALE) / SCALE)
+
+
+def least_dummies(k: int, epsilon: float, delta: float) -> int:
+    """The least number of dummies found that hides a person: as many honest people have to send one at least."""
+    low, high = 0, 16
+    while UserDummiesLaw(k, high, 1.0).delta(epsilon) > delta:
+        low, high = high, 2 * high
+        if high > 2 * MOST_PEOPLE:
+            raise refuse("epsilon", f"larger: it takes dummies of more than {MOST_PEOPLE:,} people", epsilon)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if UserDummiesLaw(k, middle, 1.0).delta(epsilon) <= delta else (middle, high)
+    return high
+
+
+def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest: int | None = None) -> CentralDP:
+    """What a batch with dummies of its people promises, and against whom.
+
+    It holds against the analyst and everybody else together, if at least `honest` people follow the protocol and both
+    their symbol and their dummies arrive, and the shuffler mixes the messages and tells nobody whose they are. A
+    malicious person can only add what hides the others better, and shift a count by the cap of two. Shuffler and
+    analyst together read every answer: there is no local promise.
+
+    Parameters
+    ----------
+    n : int
+        People whose messages are in the batch; public.
+    honest : int, optional
+        Of them; default all.
+
+    Raises
+    ------
+    UnsupportedError
+        Where no epsilon keeps delta: too few of them are honest.
+
+    Examples
+    --------
+    >>> dummies = user_dummies_for(k=16, epsilon=1.0, delta=1e-6, honest=90_000)
+    >>> promise = user_dummies_guarantee(dummies, n=100_000, delta=1e-6, honest=90_000)
+    >>> promise.trust, 0.999 < promise.honest <= 1.0, round(promise.all, 2), promise.colluding
+    ('users', True, 0.93, inf)
+
+    Source
+    ------
+    docs/theory/accuracy.md, section C3.
+    """
+    people, slack = whole("n", n, least=1, most=MOST_PEOPLE), share("delta", delta)
+    dummies = instance("dummies", dummies, UserDummies)
+    if not slack > 0.0:
+        raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
+    trusted = people if honest is None else whole("honest", honest, least=1, most=people)
+    law = UserDummiesLaw(dummies.k, trusted, dummies.rate)
+    some = law.epsilon(slack)
+    if math.isinf(some):
+        raise UnsupportedError(
+            f"no epsilon up to {MOST_EPSILON:g} keeps delta {slack:g} with the dummies of {trusted:,} honest people."
+        )
+    every = some if trusted == people else min(some, UserDummiesLaw(dummies.k, people, dummies.rate).epsilon(slack))
+    return CentralDP(
+        all=every, honest=some, colluding=math.inf, delta=slack, n=people, honest_n=trusted, method=USER_METHOD,
+        source=USER_SOURCE, numeric=Bracket(min(some, law.epsilon_lower(slack, found=some)), some), attack_lower=0.0,
+        trust="users",
+    )  # fmt: skip

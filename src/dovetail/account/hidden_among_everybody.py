@@ -1,0 +1,481 @@
+"""The victim hidden among everybody: an upper bound on delta for every collection of the others' values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.account.bound import bracket_root, log_ratio
+from dovetail.account.clones import normal_threshold
+from dovetail.account.privacy_blanket import Exposure
+from dovetail.core.checks import real, share, whole
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.special import Reals
+
+# How likely the victim's report takes the place of another one: weights by Gauss-Laguerre quadrature.
+#
+# Given k others whose reports are draws of mu, the victim takes each of the k + 1 places with probability
+# c(k) <= 1/(k + 1), and gives up hiding with the rest.
+
+
+DIGITS = 50
+MOST_NODES = 16
+FLOOR = 1e-40  # above what 50 digits leave of a difference of numbers near 1
+
+
+@dataclass(frozen=True, eq=False)
+class HidingNodes:
+    r"""Nodes s_l, weights omega_l, and the probability rho of giving up.
+
+    .. math:: c(k) = \sum_l \omega_l s_l^{k+1} \le \frac{1}{k+1}, \qquad
+              \rho = 1 - \sum_l \omega_l s_l e_l^{n-2} (e_l + (n-1) g s_l), \quad e_l = 1 - g (1 - s_l)
+
+    Parameters
+    ----------
+    s, missing : float arrays (nodes,)
+        s_l and 1 - s_l.
+    weights : float array (nodes,)
+        omega_l s_l.
+    rho : float
+        Rounded up.
+    """
+
+    s: Reals
+    missing: Reals
+    weights: Reals
+    rho: float
+
+
+def hiding_nodes(n: int, g: float, *, most: float) -> HidingNodes:
+    """The fewest nodes whose rho is at most `most`, or `MOST_NODES` of them.
+
+    The remainder of Gauss quadrature for e^(-xv) has the sign of its derivative of even order, which is positive: so
+    c(k) <= 1/(k + 1) for every k. Nodes are computed to 50 digits, so that rho is no difference of rounded numbers.
+    """
+    count = 2
+    while True:
+        found = _nodes(n, g, count)
+        if found.rho <= most or count == MOST_NODES:
+            return found
+        count += 1 if count < 8 else 4
+
+
+@lru_cache(maxsize=256)
+def _nodes(n: int, g: float, count: int) -> HidingNodes:
+    with localcontext() as context:
+        context.prec = DIGITS
+        mass, one = Decimal(g), Decimal(1)
+        m = mass * (n - 1) + 1
+        s = [(-v / m).exp() for v, _ in _laguerre(count)]
+        weights = [w * v.exp() / m * x for (v, w), x in zip(_laguerre(count), s, strict=True)]
+        left = [one - mass * (one - x) for x in s]
+        kept = sum(
+            w * (e.ln() * (n - 2)).exp() * (e + (n - 1) * mass * x) for w, e, x in zip(weights, left, s, strict=True)
+        )
+        rho = max(float(one - kept), 0.0) * (1.0 + 1e-6) + FLOOR
+        missing = [float(one - x) for x in s]
+    return HidingNodes(np.array([float(x) for x in s]), np.array(missing), np.array([float(w) for w in weights]), rho)
+
+
+@lru_cache(maxsize=MOST_NODES)
+def _laguerre(count: int) -> list[tuple[Decimal, Decimal]]:
+    """Zeros of the Laguerre polynomial and Gauss weights, to about 45 digits."""
+    found = []
+    with localcontext() as context:
+        context.prec = DIGITS
+        for start in np.polynomial.laguerre.laggauss(count)[0]:
+            x = Decimal(float(start))
+            for _ in range(4):
+                value, before = _polynomial(count, x)
+                x -= value * x / (count * (value - before))  # x L' = count (L - L of one order less)
+            after, _ = _polynomial(count + 1, x)
+            found.append((x, x / ((count + 1) * after) ** 2))
+    return found
+
+
+def _polynomial(order: int, x: Decimal) -> tuple[Decimal, Decimal]:
+    """L_order(x) and L_(order - 1)(x)."""
+    before, value = Decimal(0), Decimal(1)
+    for j in range(order):
+        before, value = value, ((2 * j + 1 - x) * value - j * before) / (j + 1)
+    return value, before
+
+
+# The exponential tilt that makes the bound of an exposure small: any tilt is valid.
+
+
+STEEPEST = 300.0  # largest exponent of a tilt
+WIDTHS = (0.7, 0.1)  # how far around the last guess is looked, in log theta
+
+
+def best_tilt(exposure: Exposure, n: int, epsilon: float) -> float | None:
+    r"""About the theta of the smallest (n - 1) max_t log M_t(0) - 2 log theta; None where exponents are too large.
+
+    Started from a normal law of the sum: v theta^2 + m theta - 2/n is least for the largest variance v.
+    """
+    x, at_mu = _ratios(exposure, epsilon)
+    most = steepest_tilt(exposure, epsilon)
+    drift, spread = -math.expm1(epsilon), float((exposure.own * x**2).sum(axis=1).max())
+    others = n - 1.0
+    guess = (-drift + math.sqrt(drift**2 + 8.0 * spread / others)) / (2.0 * spread)
+    for width in WIDTHS:
+        grid = np.minimum(guess * np.exp(np.linspace(-width, width, 15)), most)
+        guess = _lowest(grid, _cost(grid, x, at_mu, exposure, others))
+    return None if guess > 0.99 * most else guess
+
+
+def steepest_tilt(exposure: Exposure, epsilon: float) -> float:
+    """The tilt at which an exponent reaches `STEEPEST`."""
+    return STEEPEST / float(max(np.abs(ratio).max() for ratio in _ratios(exposure, epsilon)))
+
+
+def _ratios(exposure: Exposure, epsilon: float) -> tuple[Reals, Reals]:
+    """dH/dR_t for each type, and dH/dmu; 0 where there is no mass."""
+    h = exposure.first - math.exp(epsilon) * exposure.second
+    x = np.divide(h, exposure.own, out=np.zeros_like(h), where=exposure.own > 0.0)
+    return x, np.divide(h[0], exposure.mu[0], out=np.zeros_like(h[0]), where=exposure.mu[0] > 0.0)
+
+
+def _cost(theta: Reals, x: Reals, at_mu: Reals, exposure: Exposure, others: float) -> Reals:
+    less = (exposure.own * np.expm1(theta[:, None, None] * x)).sum(axis=2)
+    m0 = (exposure.mu[0] * np.exp(theta[:, None] * at_mu)).sum(axis=1)
+    return np.asarray(others * np.log1p(np.maximum(less, -0.999)).max(axis=1) - 2.0 * np.log(theta) + np.log(m0))
+
+
+def _lowest(grid: Reals, cost: Reals) -> float:
+    """Where the parabola through the lowest point and its neighbours is lowest, in the log of the grid."""
+    i = int(cost.argmin())
+    if not 0 < i < grid.size - 1:
+        return float(grid[i])
+    a, b, c = cost[i - 1 : i + 2]
+    bend = a - 2.0 * b + c
+    shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
+    return float(grid[i]) * math.exp(shift * math.log(grid[1] / grid[0]))
+
+
+# Exposure among everybody, for every collection of the others' values at once: one certified Fourier integral.
+#
+# .. math:: F(s) \le \frac{g M_0}{2 \pi \theta} \max_t \int \frac{du}{1 + u^2} M_{t,s}(u)^{n-1}
+#           e^{\theta^2 \eta^2 (1 - u^2)/2}, \qquad
+#           M_{t,s}(u) = \left| \int R_t^s \, e^{\theta (1 + iu) X} \right|, \quad
+#           X = s \frac{dH}{dR_t^s}, \quad R_t^s = R_t - (1 - s) \mu, \quad H = R_a - e^{\epsilon} R_c
+
+
+FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
+NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
+GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
+BLOCK = 1 << 14  # angles at a time, which a processor keeps at hand
+ULP = 2.0**-50  # a few roundings of a double
+BEYOND = 1e-3  # share of the integral beyond the middle from which the reports are treated as a lattice
+
+
+class Tilted(NamedTuple):
+    """Tilted sums at each node s and type t, arrays (nodes, types, atoms) or (nodes, types)."""
+
+    theta: float
+    x: Reals  # theta X
+    mass: Reals  # R_t^s e^(theta X)
+    real: Reals  # the integral of R_t^s e^(theta X), less 1
+    variance: Reals  # of theta X
+    rough: Reals  # what roundings of one report may sum up to, in units of an ulp, at u = 0
+    size: Reals  # the same for each unit of u
+
+
+class Grid(NamedTuple):
+    """Edges of cells in u, the number of those in the middle, and theta^2 eta^2."""
+
+    edges: Reals
+    middle: int
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class FourierBound:
+    """The bound for one ordered pair at one epsilon.
+
+    Parameters
+    ----------
+    exposure : Exposure
+    n : int, at least 2
+    epsilon : float, nats
+    nodes : HidingNodes
+    """
+
+    exposure: Exposure
+    n: int
+    epsilon: float
+    nodes: HidingNodes
+
+    def value(self, *, enough: float = 0.0, tilt: float | None = None) -> float:
+        """At least delta - rho, infinite where no tilt is found; by a tilt alone where that gives `enough`.
+
+        `tilt` is one to try first: any is valid.
+        """
+        if tilt is not None and tilt <= steepest_tilt(self.exposure, self.epsilon):
+            quick, _, _ = self._quick(tilt)
+            if quick <= enough:
+                return quick
+        theta = best_tilt(self.exposure, self.n, self.epsilon)
+        if theta is None:
+            return math.inf
+        quick, tilted, logs = self._quick(theta)
+        if quick <= enough or self._beyond_doubles(tilted):
+            return quick
+        return _total(self._worst(tilted, logs, self._prefactors(theta)))
+
+    def _beyond_doubles(self, tilted: Tilted) -> bool:
+        """Whether e^noise, by which integrals are multiplied, may be no double: then the tilt alone has to serve."""
+        return 0.5 * NOISES[1] * (self.n - 1) * float(tilted.variance.max()) > 600.0
+
+    def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
+        """What M(0)^(n-1) alone gives, and its logs by nodes and types."""
+        tilted = self._tilted(theta)
+        logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
+        return _total(logs.max(axis=1)), tilted, logs
+
+    def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals) -> Reals:
+        """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""
+        first = np.array([int(quick.max(axis=0).argmax())])
+        grid, cells = self._grid(tilted, first)
+        worst = prefactors + self._integrals(tilted, first, cells)[:, 0]
+        ceiling = quick + 0.5 * grid.noise  # at most that, where the noise is added
+        unsettled = np.any(ceiling > worst[:, None], axis=0)
+        unsettled[first] = False
+        others = np.flatnonzero(unsettled)
+        if others.size:
+            cells = self._cell_sums(tilted, others, grid)
+            found = prefactors[:, None] + self._integrals(tilted, others, cells)
+            worst = np.maximum(worst, found.max(axis=1))
+        return worst
+
+    def _prefactors(self, theta: float) -> Reals:
+        """Logs of omega s g M_0 / (2 pi theta), for each node."""
+        mu, g = self.exposure.mu[0], self.exposure.g
+        used = mu > 0.0
+        h = self.exposure.first[0] - math.exp(self.epsilon) * self.exposure.second[0]
+        tilts = theta * h[used] / mu[used]
+        m0 = float(mu[used] @ np.exp(tilts)) / g
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.nodes.weights * g * m0 / (2.0 * math.pi * theta)) + 1e-9)
+
+    def _tilted(self, theta: float) -> Tilted:
+        s, missing = self.nodes.s[:, None, None], self.nodes.missing[:, None, None]
+        own = (self.exposure.own - self.exposure.mu) + s * self.exposure.mu
+        e = math.exp(self.epsilon)
+        h, both = self.exposure.first - e * self.exposure.second, self.exposure.first + e * self.exposure.second
+        x = theta * s * np.divide(h, own, out=np.zeros_like(own), where=own > 0.0)
+        mass, less = own * np.exp(x), own * np.expm1(x)
+        real = less.sum(axis=2) - self.exposure.g * missing[:, :, 0]
+        total = 1.0 + real
+        mean = (mass * x).sum(axis=2) / total
+        variance = (mass * (x - mean[:, :, None]) ** 2).sum(axis=2) / total
+        inexact = theta * (both * np.exp(x)).sum(axis=2)
+        rough = np.abs(less).sum(axis=2) + self.exposure.g * missing[:, :, 0] + inexact
+        size = (4.0 + 0.25 * x.shape[2]) * (mass * np.abs(x)).sum(axis=2) + inexact  # tangents, and sums over atoms
+        return Tilted(theta, x, mass, real, variance, rough, size)
+
+    def _top(self, tilted: Tilted) -> Reals:
+        """Logs of M(0)^(n-1), rounded up, (nodes, types)."""
+        others = self.n - 1
+        return np.asarray(others * (np.log1p(tilted.real) + ULP * tilted.rough / (1.0 + tilted.real)))
+
+    def _grid(self, tilted: Tilted, kept: NDArray[np.int64]) -> tuple[Grid, Reals]:
+        """Cells and noise that suit these types, dense cells where their reports are a lattice; their sums."""
+        scale = math.sqrt((self.n - 1) * float(tilted.variance[:, kept].max()))
+        small, dense = (_cells(scale, noise, lattice=noise == NOISES[1]) for noise in NOISES)
+        values = self._cell_sums(tilted, kept, small)
+        inner, outer = values[..., : small.middle].sum(axis=2), values[..., small.middle :].sum(axis=2)
+        if np.all(outer <= BEYOND * inner):
+            return small, values
+        return dense, self._cell_sums(tilted, kept, dense)
+
+    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64], cells: Reals) -> Reals:
+        """Logs of the integrals, rounded up, (nodes, kept types)."""
+        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * cells.sum(axis=2)))
+
+    def _cell_sums(self, tilted: Tilted, kept: NDArray[np.int64], grid: Grid) -> Reals:
+        r"""The integral from 0 on over M(0)^(n-1), cell by cell, what lies beyond last.
+
+        In a cell u + y, |y| <= h: log|M|^2 is at most log|M(u)|^2 + D y + theta^2 var M(0)^2 h^2 / |M(u)|^2, since
+        the second derivative of |M|^2 is at most 2 theta^2 var M(0)^2.
+        """
+        others, edges, noise = self.n - 1, grid.edges, grid.noise
+        left, half = edges[:-1], 0.5 * np.diff(edges)
+        middle = left + half
+        x, mass = tilted.x[:, kept], tilted.mass[:, kept]
+        real0, variance = tilted.real[:, kept, None], tilted.variance[:, kept, None]
+        versed, turned, versed_x, turned_x = _turned_sums(x, mass, middle)
+        real, imaginary = real0 - versed, turned
+        along, across = -turned_x, (mass * x).sum(axis=2)[:, :, None] - versed_x
+        excess = 2.0 * real + real**2 + imaginary**2
+        square, most = np.maximum(1.0 + excess, 1e-300), (1.0 + real0) ** 2
+        slope = 2.0 * ((1.0 + real) * along + imaginary * across) / square
+        log_ratio = np.log1p(np.maximum(excess, -1.0 + 1e-300)) - 2.0 * np.log1p(real0)
+        doubt = ULP * (tilted.rough[:, kept, None] + (middle + half) * tilted.size[:, kept, None]) / np.sqrt(square)
+        height = others * (0.5 * (log_ratio + variance * half**2 * most / square) + doubt)
+        lean = np.abs(0.5 * others * slope - noise * middle) * half
+        inside = height - 0.5 * noise * middle**2 + lean + _log_mean_exponential(lean)
+        known = np.where(square > 1e-9 * most, inside, 0.0)
+        values = 2.0 * half / (1.0 + left**2) * np.exp(np.minimum(known, -0.5 * noise * left**2) + 0.5 * noise)
+        beyond = (0.5 * math.pi - math.atan(edges[-1])) * math.exp(0.5 * noise * (1.0 - edges[-1] ** 2))
+        return np.concatenate([values, np.full((*values.shape[:2], 1), beyond)], axis=2)
+
+
+def _turned_sums(x: Reals, mass: Reals, u: Reals) -> NDArray[np.float64]:
+    r"""Sums over atoms of p (1 - cos u x) and p sin u x, and the same with p x for p, each (nodes, types, cells).
+
+    From one tangent each, t = tan(u x / 2): 1 - cos = 2 t^2 / (1 + t^2) and sin = 2 t / (1 + t^2), block by block.
+    """
+    nodes, types, atoms = x.shape
+    places, weights = x.reshape(-1, 1, atoms), 2.0 * np.stack([mass, mass * x], axis=3).reshape(-1, atoms, 2)
+    sums = np.empty((nodes * types, u.size, 4))
+    rows = max(1, BLOCK // (u.size * atoms))
+    for first in range(0, nodes * types, rows):
+        block = slice(first, first + rows)
+        tangent = np.tan(0.5 * u[:, None] * places[block])
+        square = tangent**2
+        share = 1.0 / (1.0 + square)
+        square *= share
+        tangent *= share
+        np.matmul(square, weights[block], out=sums[block, :, 0::2])
+        np.matmul(tangent, weights[block], out=sums[block, :, 1::2])
+    return np.moveaxis(sums.reshape(nodes, types, u.size, 4), 3, 0)
+
+
+def _cells(scale: float, noise: float, *, lattice: bool) -> Grid:
+    """Cells until the noise is e^-40."""
+    middle = np.arange(0.0, REACH + FINE, 2.0 * FINE)
+    last = max(9.0 / math.sqrt(noise), 1.1 * REACH)
+    if lattice:
+        rest = np.arange(middle[-1], last, 2.0 * EVEN)[1:]
+    else:
+        rest = np.geomspace(middle[-1], last, math.ceil(math.log(last / middle[-1]) / math.log(GROWTH)) + 1)[1:]
+    return Grid(np.append(middle, rest) / scale, middle.size - 1, noise * scale**2)
+
+
+def _log_mean_exponential(x: Reals) -> Reals:
+    """log(e^-x sinh(x) / x) for x >= 0."""
+    small = np.maximum(2.0 * x, 1e-9)
+    return np.asarray(np.log(-np.expm1(-small) / small))
+
+
+def _total(logs: Reals) -> float:
+    """The sum of numbers given by their logs."""
+    top = float(logs.max())
+    return math.exp(min(top, 700.0)) * float(np.exp(logs - top).sum())
+
+
+FEWEST = 30.0  # draws of mu that are expected among the others: below, the bound gives nothing
+SEARCH = 1e-6  # relative width to which a threshold is searched
+LOST = 1e-6  # share of delta that may be given up
+
+SOURCE = "Hidden among everybody: Theorems A and B of docs/theory/hidden-among-everybody.md"
+NAME = "hidden among everybody"
+
+
+@dataclass(frozen=True, eq=False)
+class EverybodyLaw:
+    r"""What n shuffled reports of one mechanism reveal at most, whatever the others' values.
+
+    .. math:: \delta(\epsilon) \le \rho + \sum_l \omega_l s_l F(s_l)
+
+    Unlike the privacy blanket, nobody reveals whether her report was a draw of mu; what is lost is a share of about
+    1/(g n) of delta, and what the tilt loses: 1 % of delta where epsilon is a normal shift or more away from 0.
+
+    Parameters
+    ----------
+    exposures : several Exposure
+        Of every ordered pair of values, with a type for every value of the others; alike ones once.
+    n : int, 1 .. 1e12
+        Honest reports in the batch.
+    epsilon0 : float, nats
+        Local promise: delta is 0 from there on.
+    scale : float
+        The delta that is asked about: what is given up stays a small share of it.
+
+    Raises
+    ------
+    UnsupportedError
+        For so few people that nothing is gained.
+    """
+
+    exposures: Sequence[Exposure]
+    n: int
+    epsilon0: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        people = whole("n", self.n, least=1)
+        draws = min(exposure.g for exposure in self.exposures) * (people - 1.0)
+        if draws < FEWEST:
+            raise UnsupportedError(
+                f"{SOURCE}: needs {FEWEST:g} reports that say nothing about their senders, expected are {draws:.3g}; "
+                "the bounds for fewer people hold."
+            )
+        object.__setattr__(
+            self, "exposures", sorted(self.exposures, key=lambda exposure: -float(exposure.spreads.max()))
+        )
+
+    def upper(self, epsilon: float, *, enough: float = 0.0) -> float:
+        """At least delta(epsilon), for epsilon at least 0; a pair below `enough` is told no closer than that."""
+        if real("epsilon", epsilon) >= self.epsilon0:
+            return 0.0
+        worst = 0.0
+        tilt = best_tilt(self.exposures[0], self.n, epsilon)
+        for exposure in self.exposures:
+            worst = max(worst, self._one(exposure, epsilon, enough=max(worst, enough) if worst else 0.0, tilt=tilt))
+        return min(1.0, worst)
+
+    def reaches(self, epsilon: float, delta: float) -> bool:
+        """Whether `delta` is kept at this epsilon for every pair of values, the most exposed asked first."""
+        if real("epsilon", epsilon) >= self.epsilon0:
+            return True
+        tilt = best_tilt(self.exposures[0], self.n, epsilon)
+        return all(self._one(exposure, epsilon, enough=delta, tilt=tilt) <= delta for exposure in self.exposures)
+
+    def epsilon_upper(self, delta: float, *, most: float = math.inf, tolerance: float = SEARCH) -> float:
+        """A point at which delta(upper) <= `delta` was evaluated for every pair of values, at most epsilon0.
+
+        A pair is solved only when it exceeds `delta` at the answer of those before. A point `most` that is one
+        already only saves time, and so does a wider `tolerance`, at the price of an answer larger by that share.
+        """
+        if share("delta", delta) == 0.0:
+            return self.epsilon0
+        if math.isfinite(most) and not self.reaches(min(most, self.epsilon0) * (1.0 - tolerance), delta):
+            return min(most, self.epsilon0)  # where a search would end, a dozen evaluations later
+        found, tilt = 0.0, None
+        for exposure in self.exposures:
+            if found == 0.0 or self._one(exposure, found, enough=delta, tilt=tilt) > delta:
+                solved = self._solved(
+                    exposure, delta, guess=found, most=min(most, self.epsilon0), tolerance=tolerance
+                )
+                found = max(found, solved)
+                tilt = best_tilt(exposure, self.n, found)
+        return found
+
+    def _solved(self, exposure: Exposure, delta: float, *, guess: float, most: float, tolerance: float) -> float:
+        scale = max(math.sqrt(float(exposure.spreads.max()) / self.n), 1e-300)
+        t, steepness = normal_threshold(delta / scale)
+        return bracket_root(
+            lambda e: log_ratio(self._one(exposure, e), delta),
+            guess or scale * t,
+            steepness=steepness,
+            most=most,
+            tolerance=tolerance,
+        )[1]
+
+    def _one(self, exposure: Exposure, epsilon: float, *, enough: float = 0.0, tilt: float | None = None) -> float:
+        nodes = self._nodes(exposure.g)
+        bound = FourierBound(exposure, self.n, epsilon, nodes)
+        found = bound.value(enough=max(0.0, enough - nodes.rho), tilt=tilt)
+        return found + nodes.rho
+
+    def _nodes(self, g: float) -> HidingNodes:
+        return hiding_nodes(self.n, g, most=LOST * self.scale)

@@ -1,0 +1,516 @@
+r"""The privacy loss of the clone pairs on a grid, certified from above and from below.
+
+With A ~ Bin(C, 1/2) and x = 2A/C - 1, the pair of `ClonePair` is
+
+.. math:: P = \mathrm{Bin}(C, \tfrac12)\,(1 + \tau x), \quad Q = \mathrm{Bin}(C, \tfrac12)\,(1 - \tau x), \quad
+          \log(P/Q) = 2 \operatorname{artanh}(\tau x), \qquad \tau = \tanh(\epsilon_0/2),
+
+mixed over C. Exchanging heads and tails exchanges P and Q, so losses above 0 say everything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import numpy as np
+
+from dovetail.account.clones import MILLS_ERROR, PMF_ERROR, ULPS, ClonePair, symmetric_binomial_tail
+from dovetail.account.mechanism_law import Mechanism, blanket_law, everybody_law, local_epsilon, mechanism_law
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.special import Reals
+
+TAIL_ERROR = 2.0 * (PMF_ERROR + MILLS_ERROR)  # relative, of a tail that is their product
+SLACK = 1e-6  # what the rounding of many blocks may add to a sum of probabilities
+BLOCKS = 1.5e-4  # relative width of the blocks of C: a quarter of it is lost in epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyLossDistribution:
+    r"""A privacy loss distribution on an equidistant grid: mass masses[i] at start + i * step, the rest at infinity.
+
+    .. math:: \delta(\epsilon) \le \mathrm{infinity} + \sum_i \mathrm{masses}_i (1 - e^{\epsilon - l_i})_+
+
+    Made by `pessimistic_pld`, where this inequality holds for the pair and survives composition, or by
+    `optimistic_pld`.
+
+    Parameters
+    ----------
+    step, start : float, nats
+    masses : float array (points,)
+    infinity : float
+        Mass that is charged to delta.
+    error : float
+        Relative error of a round's delta that the masses of the blocks bring in, once per round.
+    """
+
+    step: float
+    start: float
+    masses: Reals
+    infinity: float
+    error: float
+
+    def __post_init__(self) -> None:
+        numbers = np.array([self.step, self.start, self.infinity, self.error])
+        if not (np.isfinite(numbers).all() and self.step > 0.0 and self.infinity >= 0.0 and self.error >= 0.0):
+            raise DataError(f"A privacy loss distribution must have finite numbers at least 0, got {numbers}.")
+        total = float(self.masses.sum()) if self.masses.size and self.masses.min() >= 0.0 else math.nan
+        if not total <= 1.0 + SLACK:
+            raise DataError(f"`masses` must be probabilities with sum at most 1, got sum {total!r}.")
+
+    @property
+    def losses(self) -> Reals:
+        """The grid, float array (points,), nats."""
+        return self.start + self.step * np.arange(self.masses.size, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tails:
+    """At each grid loss l >= 0: mass of Q beyond l, of P less Q, and ends of delta(l); float arrays (points,)."""
+
+    q: Reals
+    gap: Reals
+    low: Reals
+    high: Reals
+
+
+def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS) -> PrivacyLossDistribution:
+    r"""A privacy loss distribution that dominates the pair: the pessimistic estimate.
+
+    .. math:: \Pr[L' > l_j] = \frac{\delta(l_j) - e^{-s} \delta(l_{j+1})}{1 - e^{-s}}, \qquad l_j = j s
+
+    Each output is split between the two grid losses beside its own so that P and Q both keep their mass: delta is
+    exact on the grid and a chord in e^epsilon between, so what is lost falls with the square of the step. Blocks
+    of C count with their left ends; what is cut off is charged to infinity.
+
+    Parameters
+    ----------
+    step : float, above 0, nats
+    cut : float
+        About the mass that may be cut off on each side.
+    width : float
+        Relative width of the blocks of C.
+
+    Source
+    ------
+    Doroshenko, Ghazi, Kamath, Kumar, Manurangsi (2022), Connect the Dots, PoPETs, section 3; the order of blocks is
+    the reverse martingale A/C and Jensen's inequality.
+    """
+    window = pair.blocks(cut, width)
+    masses = np.append(window.masses, window.cut_right)
+    tails = _tails(window.edges + 1.0, masses, pair.epsilon0 * (1.0 + ULPS), step=step, cut=cut)
+    low, high = (_beyond(a, b, step) for a, b in ((tails.low, tails.high), (tails.high, tails.low)))
+    noise = float(np.max(high - low))
+    beyond = np.maximum.accumulate(high[::-1])[::-1]  # a survival function does not grow
+    right = beyond[:-1] - beyond[1:]  # at losses step, 2 step, ...
+    infinity = float(beyond[-1]) + window.cut_left + cut
+    left = right * np.exp(-step * np.arange(1, right.size + 1))
+    middle = max(0.0, 1.0 + 2.0 * noise - float(right.sum() + left.sum()) - infinity)
+    pld = np.concatenate([left[::-1], [middle], right])
+    return PrivacyLossDistribution(step, -step * right.size, pld, infinity, window.error)
+
+
+def _beyond(here: Reals, following: Reals, step: float) -> Reals:
+    """Pr[L' > l_j] from delta at l_j and l_{j+1}."""
+    value: Reals = (here[:-1] - math.exp(-step) * following[1:]) / -math.expm1(-step)
+    return value
+
+
+def optimistic_pld(pair: ClonePair, *, step: float, cut: float) -> tuple[PrivacyLossDistribution, Reals]:
+    r"""A privacy loss distribution near the pair's own, and how far each of its losses may lie above the truth.
+
+    Outputs whose loss lies in one cell of the grid are merged, which can only hide: P and Q of the cell give the
+    merged loss. It is moved to the middle of its cell, and the shift is returned. Blocks of C count with their
+    right ends, and what is cut off is left out.
+
+    Returns
+    -------
+    law, shifts : LossDistribution, float array (points,)
+        middle of the cell minus merged loss, an upper end; at most step / 2.
+    """
+    window = pair.blocks(cut, BLOCKS)
+    tails = _tails(window.edges[1:], window.masses, pair.epsilon0 * (1.0 - ULPS), step=step, cut=cut)
+    q, gap = tails.q[:-1] - tails.q[1:], tails.gap[:-1] - tails.gap[1:]
+    q, gap = np.maximum(q, 0.0), np.maximum(gap, 0.0)  # tails fall, but for rounding
+    p = q + gap
+    middles = step * (np.arange(q.size) + 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = 2.0 * (PMF_ERROR * tails.gap[:-1] + gap * TAIL_ERROR * tails.q[:-1] / q) / p
+        shift = middles - np.log1p(gap / q)
+        right, left = (
+            np.clip(np.nan_to_num(v + noise, nan=np.inf), -0.5 * step, 0.5 * step) for v in (shift, -shift)
+        )
+    # losses of exactly 0 lie on the edge of two cells and count half in each
+    ties = max(0.0, float(window.masses.sum()) * (1.0 - 1e-11) - float(tails.gap[0] + 2.0 * tails.q[0]))
+    pld = np.concatenate([q[::-1], p])
+    shifts = np.concatenate([left[::-1], right])
+    pld[p.size - 1 : p.size + 1] += 0.5 * ties
+    shifts[p.size - 1 : p.size + 1] = 0.5 * step
+    return PrivacyLossDistribution(step, -middles[-1], pld * (1.0 - 2.0 * TAIL_ERROR), 0.0, window.error), shifts
+
+
+def _tails(trials: Reals, weights: Reals, epsilon0: float, *, step: float, cut: float) -> _Tails:
+    """Mixture over the numbers of trials C, on the grid 0, step, ... up to where at most about `cut` is left of P."""
+    reach = np.minimum(np.sqrt(2.0 * math.log(4.0 / cut) / trials), 1.0)  # Hoeffding, and 1 + tau x is at most 2
+    most = 2.0 * np.arctanh(math.tanh(0.5 * epsilon0) * np.where(reach < 1.0, reach, 0.0))
+    points = np.ceil(np.where(reach < 1.0, most, epsilon0) / step).astype(np.int64) + 2
+    total = np.zeros((4, int(points.max())))
+    for c, weight, size in zip(trials, weights, points, strict=True):
+        total[:, :size] += weight * _binomial_tails(c, step * np.arange(size), epsilon0)
+    used = max(3, int(np.count_nonzero(total[0] + total[1] > cut)) + 2)
+    return _Tails(*total[:, :used])
+
+
+def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
+    r"""The rows of `_Tails` for one number of trials, float array (4, points).
+
+    .. math:: Q = f\,(m - \tfrac{\tau}{2}), \quad P - Q = f \tau, \quad
+              P - e^l Q = f (1 + e^l) \left(\tfrac{\tau}{2} - \tanh(\tfrac l2)\, m\right), \qquad
+              f = \Pr[\mathrm{Bin}(C-1, \tfrac12) = k-1], \; m = \Pr[\mathrm{Bin}(C, \tfrac12) \ge k] / f
+    """
+    tau = math.tanh(0.5 * epsilon0)
+    inside = loss < epsilon0
+    at = np.minimum(loss, epsilon0)
+    rest = -np.expm1(at - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + np.exp(at)))  # most failures per trial
+    most = math.floor(0.5 * (trials - 1.0))  # a loss of 0 and more has beta >= 1/2: a tie is not beyond it
+    others = np.where(inside, np.minimum(np.ceil(rest * trials) - 1.0, most), -1.0)
+    fresh = np.concatenate([[True], others[1:] != others[:-1]])  # it falls with the loss, in few steps for few trials
+    distinct, where = others[fresh], np.cumsum(fresh) - 1
+    k = trials - np.maximum(distinct, 0.0)
+    first, mills = symmetric_binomial_tail(k, np.full_like(k, trials))
+    f = np.where(distinct >= 0.0, first, 0.0)[where]
+    alone = others <= 0.0  # no failure among them: everything is known in closed form
+    m = np.where(alone, 0.5, mills[where])
+    hidden = 2.0 / (math.exp(epsilon0) + 1.0) if epsilon0 < 700.0 else 0.0  # 1 - tau
+    q, gap = f * (m - 0.5 + 0.5 * hidden), f * tau
+    lone = f * tau * np.expm1(at - epsilon0) / math.expm1(-epsilon0)
+    scale, cancelled = f * (1.0 + np.exp(at)), np.tanh(0.5 * at) * m
+    low, high = (
+        (1.0 + sign * PMF_ERROR)
+        * np.where(alone, lone, np.maximum(0.0, scale * (0.5 * tau - cancelled * (1.0 - sign * MILLS_ERROR))))
+        for sign in (-1.0, 1.0)
+    )
+    return np.stack([q, gap, low, high])
+
+
+# Sums of independent privacy losses by one tilted Fourier transform, its errors charged.
+#
+# Under the tilted law the losses around the epsilon in question are the usual ones, so that rounding is small beside
+# delta itself, however small delta is:
+#
+# .. math:: \Pr[S = s] = e^{K(\theta) - \theta s} \Pr_\theta[S = s], \qquad
+#           K(\theta) = \sum_r t_r \log E[e^{\theta L_r}].
+
+
+OUTSIDE = 1e-12  # tilted mass that may lie outside the transform
+LONGEST = 2**24
+UNIT = 2.0**-53
+
+Terms = Sequence[tuple[PrivacyLossDistribution, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedPLD:
+    """The tilted law of a sum of losses on its grid, good for epsilons near the one it was made for.
+
+    Parameters
+    ----------
+    theta, log_moment : float
+        The tilt and K(theta).
+    start, step : float, nats
+    masses : float array (points,)
+        Tilted law, total about 1.
+    noise : float
+        Bound on the Euclidean error of `masses`: rounding of the transforms.
+    infinity : float
+        Mass of the sum at infinity.
+    error : float
+        Relative error of delta that the rounds bring in, all of them together.
+    """
+
+    theta: float
+    log_moment: float
+    start: float
+    step: float
+    masses: Reals
+    noise: float
+    infinity: float
+    error: float
+
+    @property
+    def middle(self) -> float:
+        """The middle of the window: about the epsilon it was made for."""
+        return self.start + 0.5 * self.step * self.masses.size
+
+    def upper(self, epsilon: float) -> float:
+        """At least delta(epsilon) of the sum."""
+        finite, doubt = self._finite(epsilon)
+        return min(1.0, (finite + doubt) * (1.0 + self.error) + self.infinity)
+
+    def lower(self, epsilon: float) -> float:
+        """At most delta(epsilon) of the sum, what lies at infinity left out."""
+        if self.error >= 1.0:  # rounding may be all there is
+            return 0.0
+        finite, doubt = self._finite(epsilon)
+        return max(0.0, finite - doubt) * (1.0 - self.error)
+
+    def _finite(self, epsilon: float) -> tuple[float, float]:
+        """What the finite losses give, and what rounding and wrapping round may have changed."""
+        first = max(0, math.floor((epsilon - self.start) / self.step) + 1)
+        gap = self.start - epsilon + self.step * np.arange(first, self.masses.size)
+        weights = -np.expm1(-gap) * np.exp(-self.theta * gap)
+        scale = math.exp(min(self.log_moment - self.theta * epsilon, 700.0))
+        rounding = self.noise * float(np.linalg.norm(weights)) + 1e-12 * float(weights @ self.masses[first:])
+        return scale * float(weights @ self.masses[first:]), scale * (rounding + 2.0 * OUTSIDE)
+
+
+def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
+    r"""The law of the sum of t_r independent losses of each law r, tilted by theta >= 0.
+
+    The window holds all but `OUTSIDE` of the tilted law on each side, by Chernoff's bound; what wraps round it is
+    charged. For `upper` a sum above the window may count too little, by e^(K - theta epsilon) times the tilted mass
+    there at most; for `lower` one that wraps in from either side may count too much, by as much at most.
+
+    Raises
+    ------
+    UnsupportedError
+        When the transform would be longer than `LONGEST`.
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    step = terms[0][0].step
+    spread = max(math.sqrt(_cumulants(terms, theta)[2]), step)
+    z = math.sqrt(2.0 * math.log(1.0 / OUTSIDE)) / spread
+    high, low = (_reach(terms, theta, sign * z) for sign in (1.0, -1.0))
+    origin = sum(times * pld.start for pld, times in terms)
+    first = math.floor((low - origin) / step)
+    size = next_fast_len(max(math.ceil((high - low) / step) + 2, *(pld.masses.size for pld, _ in terms)), real=True)
+    if size > LONGEST:
+        raise UnsupportedError(
+            f"The sum of losses needs {size:,} grid points, more than {LONGEST:,}: split the rounds."
+        )
+    spectrum = reduce(np.multiply, (rfft(_tilted(pld, theta), size) ** times for pld, times in terms))
+    masses = np.roll(irfft(spectrum, size), -(first % size))
+    rounds = sum(times for _, times in terms)
+    return ComposedPLD(
+        theta=theta,
+        log_moment=_cumulants(terms, theta)[0],
+        start=origin + first * step,
+        step=step,
+        masses=np.maximum(masses, 0.0),
+        noise=16.0 * UNIT * (rounds + 1) * math.log2(size),
+        infinity=sum(times * pld.infinity for pld, times in terms),
+        error=math.expm1(sum(times * math.log1p(pld.error) for pld, times in terms)),
+    )
+
+
+def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> ComposedPLD:
+    """The sum tilted until its mean is about `epsilon`, or else Chernoff's bound at its mean is about `delta`."""
+    high = 1.0
+    while _short(terms, high, delta, epsilon) and high * terms[0][0].step < 1.0:
+        high *= 2.0
+    low = 0.5 * high if high > 1.0 else 0.0
+    while high - low > 0.02 * high + 1e-9:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _short(terms, middle, delta, epsilon) else (low, middle)
+    return convolve_plds(terms, theta=high)
+
+
+def _short(terms: Terms, theta: float, delta: float, epsilon: float) -> bool:
+    """Whether K' < epsilon and K - theta K' > log delta."""
+    value, mean, _ = _cumulants(terms, theta)
+    return mean < epsilon and value - theta * mean > math.log(delta)
+
+
+def shift_quantile(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
+    r"""What the sum of all shifts exceeds with probability at most `beta`, by Chernoff's bound.
+
+    .. math:: w = \min_{u > 0} \frac{\log(1/\beta) + \sum_r t_r \log E[e^{u Z_r}]}{u}
+
+    Parameters
+    ----------
+    shifts : float arrays, one for each law, nats
+        What each of its losses exceeds the truth by.
+    """
+    from scipy.special import logsumexp
+
+    rounds, step = sum(times for _, times in terms), terms[0][0].step
+    rates = np.geomspace(1e-2 / (rounds * step), 1e4 / step, 60)
+    growth = np.zeros(rates.size)
+    for (pld, times), shift in zip(terms, shifts, strict=True):
+        growth += times * logsumexp(np.outer(rates, shift), b=pld.masses, axis=1)
+    surely = sum(times * float(shift.max()) for (_, times), shift in zip(terms, shifts, strict=True))
+    return min(surely, float(np.min((growth - math.log(beta)) / rates)))
+
+
+def _cumulants(terms: Terms, theta: float) -> tuple[float, float, float]:
+    """K and its first two derivatives."""
+    total = np.zeros(3)
+    for pld, times in terms:
+        tilted, losses = _tilted(pld, theta), pld.losses
+        mean = float(tilted @ losses)
+        total += times * np.array([_log_moment(pld, theta), mean, float(tilted @ (losses - mean) ** 2)])
+    return float(total[0]), float(total[1]), float(total[2])
+
+
+def _log_moment(pld: PrivacyLossDistribution, theta: float) -> float:
+    from scipy.special import logsumexp
+
+    return float(logsumexp(theta * pld.losses, b=pld.masses))
+
+
+def _tilted(pld: PrivacyLossDistribution, theta: float) -> Reals:
+    weights = theta * pld.losses
+    top = float(np.max(weights[pld.masses > 0.0]))
+    tilted: Reals = pld.masses * np.exp(np.minimum(weights - top, 0.0))
+    return np.asarray(tilted / tilted.sum())
+
+
+def _reach(terms: Terms, theta: float, z: float) -> float:
+    """Where all but `OUTSIDE` of the tilted sum is below (z > 0) or above (z < 0), by Chernoff's bound."""
+    growth = sum(times * (_log_moment(pld, theta + z) - _log_moment(pld, theta)) for pld, times in terms)
+    return (growth - math.log(OUTSIDE)) / z
+
+
+# The privacy loss of a shuffled mechanism, from any certified values of its delta: the convex envelope.
+#
+# .. math:: C \text{ convex in } E, \quad C \ge D_E(P \| Q) \text{ for every collection and pair}
+#           \quad\Longrightarrow\quad \text{the pair with hockey stick } C \text{ dominates them all}
+
+
+FINENESS, COARSE = 16.0, 8.0  # evaluated points in one typical loss; fewer for many pairs of values
+FEW = 10  # pairs of values whose evaluation is quick
+MOST_POINTS = 1200
+ROUNDING = 1e-11  # share by which values of delta are raised, for the rounding of their differences
+BETTER = 0.96  # share of what is known below which a slow source is worth its time
+Delta = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class MechanismCurve:
+    """What n shuffled reports of one mechanism reveal at most, at every epsilon.
+
+    Parameters
+    ----------
+    mechanism : Randomizer or Channel, of pure local privacy
+    n : int
+        Honest reports in the batch.
+    """
+
+    mechanism: Mechanism
+    n: int
+
+    @property
+    def epsilon0(self) -> float:
+        """The local promise."""
+        return local_epsilon(self.mechanism)
+
+    @property
+    def clones(self) -> ClonePair:
+        """What every mechanism with this promise has."""
+        return ClonePair(self.epsilon0, self.n)
+
+    @property
+    def gaussian_scale(self) -> float:
+        """About the normal shift that it behaves like: a guess, never a bound."""
+        with suppress(UnsupportedError):
+            law = everybody_law(self.mechanism, n=self.n, delta=1e-6)
+            spread = max(float(exposure.spreads.max()) for exposure in law.exposures)
+            return min(self.clones.gaussian_scale, math.sqrt(spread / self.n))
+        own = blanket_law(self.mechanism)
+        known = self.clones.gaussian_scale
+        return known if own is None else min(known, math.sqrt(own.spread / self.n))
+
+    def pessimistic(self, *, step: float, cut: float) -> PrivacyLossDistribution:
+        """A law of losses on multiples of `step` that dominates; about `cut` is left at infinity."""
+        return _pessimistic(self, step, cut)
+
+
+@lru_cache(maxsize=64)
+def _pessimistic(curve: MechanismCurve, step: float, cut: float) -> PrivacyLossDistribution:
+    delta, fineness = _smallest(curve, cut)
+    stride = max(1, math.floor(min(curve.gaussian_scale, 0.5 * curve.epsilon0) / fineness / step))
+    places, values = evaluate_delta(delta, curve.epsilon0, stride * step, cut)
+    if not values[-1] <= 0.1 * values[0]:  # next to nothing is hidden, and the losses are few
+        return pessimistic_pld(curve.clones, step=step, cut=cut)
+    return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
+
+
+def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
+    """The smallest certified delta at an epsilon, and how densely to ask; a slow source only where it is better."""
+    fineness, clones = FINENESS, curve.clones
+    blocks = clones.blocks(1e-3 * cut, 1e-3)
+    sources: list[Delta] = [lambda e: clones.upper(e, blocks)]
+    with suppress(UnsupportedError):
+        everybody = everybody_law(curve.mechanism, n=curve.n, delta=max(cut, 1e-30))
+        sources.append(everybody.upper)
+        fineness = FINENESS if len(everybody.exposures) <= FEW else COARSE
+    with suppress(UnsupportedError):
+        law = mechanism_law(curve.mechanism, n=curve.n)[1]
+        middle, own = min(0.5 * curve.gaussian_scale, 0.5 * curve.epsilon0), list(sources)
+        if len(own) == 1 or law.delta(middle).upper < BETTER * min(source(middle) for source in own):
+            sources.append(lambda e: law.delta(e).upper)
+            fineness = COARSE
+    return lambda e: min(source(e) for source in sources), fineness
+
+
+def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float) -> tuple[Reals, Reals]:
+    """Multiples of `stride` and delta there, until at most `cut` or nothing more is gained."""
+    places, values = [0.0], [min(1.0, delta(0.0))]
+    while values[-1] > cut and len(places) <= MOST_POINTS:
+        place = stride * len(places)
+        places.append(place)
+        values.append(0.0 if place >= epsilon0 else min(values[-1], delta(place)))
+        if len(values) > 8 and values[-1] > 0.999 * values[-8]:
+            break
+    return np.array(places), np.array(values)
+
+
+def envelope_pld(cells: Reals, values: Reals, *, step: float) -> PrivacyLossDistribution:
+    r"""The law of losses whose hockey stick is the convex envelope of delta at losses `cells` times `step`.
+
+    .. math:: \Pr[L' = l_j] = e^{l_j} (C'(E_j+) - C'(E_j-)), \qquad \Pr[L' = \infty] = \delta_J, \qquad
+              \delta_{-j} = 1 - e^{-l_j} (1 - \delta_j)
+
+    Losses below 0 mirror those above, since exchanging the pair does. A later value above an earlier one, or above a
+    chord, would be negative mass: it is lowered, which is valid, because delta is convex in E and falls.
+
+    Parameters
+    ----------
+    cells : int array (points,), ascending from 0
+    values : float array (points,)
+        At least delta there, for every collection and both orders of every pair of values.
+    """
+    cells, values = np.asarray(cells), np.minimum.accumulate(np.minimum(np.asarray(values) * (1.0 + ROUNDING), 1.0))
+    e = np.exp(step * cells)
+    values[0] = min(
+        float(values[0]), float(np.min((2.0 * values + e - 1.0) / (e + 1.0)))
+    )  # chords to the mirror image
+    hull = lower_hull(e, values)
+    places, heights = e[hull], values[hull]
+    slopes = np.append(np.diff(heights) / np.diff(places), 0.0)
+    first = float(slopes[0])
+    masses = np.zeros(int(cells[-1]) + 1)
+    masses[cells[hull[1:]]] = places[1:] * np.maximum(np.diff(slopes), 0.0)
+    infinity, right = float(heights[-1]), masses[1:]
+    left = right * np.exp(-step * np.arange(1, right.size + 1))
+    middle = max(0.0, 1.0 - float(right.sum() + left.sum()) - infinity)
+    assert first <= 0.0
+    pld = np.concatenate([left[::-1], [middle], right])
+    return PrivacyLossDistribution(step, -step * right.size, pld, infinity, 1e-9)
+
+
+def lower_hull(x: Reals, y: Reals) -> np.ndarray:
+    """Indices of the lower convex hull of a function's points, ascending in x."""
+    kept: list[int] = []
+    for i in range(x.size):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (y[b] - y[a]) * (x[i] - x[b]) < (y[i] - y[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)

@@ -1,1 +1,0 @@
-"""What the verbs share: options, printing and files."""

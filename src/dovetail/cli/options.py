@@ -1,0 +1,192 @@
+"""Options that several verbs take."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, make_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from dovetail.core.registry import Declared
+from dovetail.core.settings import Parameter, split_names
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
+
+if TYPE_CHECKING:
+    from dovetail.table.reader import TableReader
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def as_whole(value: float | None) -> Any:
+    """1e6 as the whole number that it is; whoever is asked refuses what is none."""
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
+# Options in groups: a verb takes dataclasses, and the command line lists their fields one by one.
+
+
+def flatten(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The verb with every parameter that is a dataclass replaced by its fields, in the same order.
+
+    A field is written as an option is: `name: Annotated[type, typer.Option(help=..)] = default`.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @functools.wraps(verb)
+    def command(**options: Any) -> Any:
+        made = {
+            name: group(**{field.name: options.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        return verb(**made, **options)
+
+    signature = inspect.signature(verb)
+    found = [option for each in signature.parameters.values() for option in _options(each, hints[each.name])]
+    command.__signature__ = signature.replace(parameters=found)  # type: ignore[attr-defined]
+    command.__annotations__ = {option.name: option.annotation for option in found}
+    del command.__wrapped__
+    return command
+
+
+def _options(parameter: inspect.Parameter, hint: Any) -> Iterator[inspect.Parameter]:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    if not is_dataclass(hint):
+        yield parameter.replace(kind=kind, annotation=hint)
+        return
+    hints = get_type_hints(hint, include_extras=True)
+    for field in fields(hint):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name])
+
+
+# Options that mechanisms declare, one for each setting of a randomizer, shuffler or attack; and groups of people.
+
+
+def settings_group(name: str, kinds: Iterable[type[Declared]]) -> type:
+    """A dataclass with an option for each setting of these mechanisms, none of them required.
+
+    The help of an option names the mechanisms that take it; which ones do is checked with the configuration.
+    """
+    found: dict[str, tuple[Any, list[str]]] = {}
+    for kind in kinds:
+        for one in kind.settings():
+            if not one.is_file:
+                found.setdefault(one.name, (one, []))[1].append(kind.name)
+    options = [
+        (
+            one.name,
+            Annotated[
+                _plain(one.annotation) | None, typer.Option(help=f"{', '.join(takers)}: {one.help}{_default(one)}")
+            ],
+            None,
+        )
+        for one, takers in found.values()
+    ]
+    return make_dataclass(name, options, frozen=True)
+
+
+def _default(one: Parameter) -> str:
+    return "" if one.required or one.default is None else f" Default: {one.default}."
+
+
+def _plain(annotation: Any) -> Any:
+    """The type of a setting as the command line reads it: without its range, and without None."""
+    if get_origin(annotation) is Annotated:
+        return _plain(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return next(_plain(part) for part in get_args(annotation) if part is not NoneType)
+    return annotation
+
+
+if TYPE_CHECKING:
+    RandomizerSettings = Any
+    ShufflerSettings = Any
+else:
+    RandomizerSettings = settings_group("RandomizerSettings", RANDOMIZERS)
+    ShufflerSettings = settings_group("ShufflerSettings", SHUFFLERS)
+
+RandomizerName = Annotated[
+    str,
+    typer.Option(
+        help=f"What randomizes each value: {', '.join(RANDOMIZERS.names())}.",
+        autocompletion=lambda incomplete: [name for name in RANDOMIZERS.names() if name.startswith(incomplete)],
+    ),
+]
+
+
+def chosen(settings: Any) -> dict[str, Any]:
+    """The settings that were given."""
+    return given(asdict(settings))
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Who must be indistinguishable by order: the table `groups` of a configuration."""
+
+    labels: Annotated[str | None, typer.Option(help="Public column: groups of equal (or near) labels.")] = None
+    points: Annotated[str | None, typer.Option(help="Public columns of coordinates, separated by commas.")] = None
+    radius: Annotated[float | None, typer.Option(help="Groups within this distance.")] = None
+    nearest: Annotated[int | None, typer.Option(help="Groups of this many nearest people, the owner included.")] = (
+        None
+    )
+
+    def section(self) -> dict[str, Any]:
+        """The table `groups`; empty where no option was given."""
+        return given(asdict(self) | {"points": split_names(self.points) if self.points else None})
+
+
+def shuffle_section(shuffler: str | None, alpha: float | None, groups: GroupOptions, settings: Any) -> dict[str, Any]:
+    """The section [shuffle], by default best with alpha, within_groups with groups alone, otherwise uniform."""
+    found = groups.section()
+    name = shuffler or ("uniform" if not found else "within_groups" if alpha is None else "best")
+    return given({"shuffler": name, "alpha": alpha, "groups": found or None, **chosen(settings)})
+
+
+# How the text files that a verb reads are written: the options that [data] has keys for.
+
+
+_TAB = ("tab", "\\t")
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Separator, encoding and decimal mark; as an option, `encoding` is a setting of unary."""
+
+    separator: Annotated[
+        str | None, typer.Option(help='CSV: what separates the fields, such as ";" or tab; default a comma.')
+    ] = None
+    text_encoding: Annotated[str | None, typer.Option(help="CSV: such as windows-1252 or utf-16; default UTF-8.")] = (
+        None
+    )
+    decimal: Annotated[
+        Literal[".", ","] | None, typer.Option(help="CSV: decimal mark of numbers; default a point.")
+    ] = None
+
+    def section(self) -> dict[str, Any]:
+        """The keys of [data], of those that are given."""
+        separator = "\t" if self.separator in _TAB else self.separator
+        said = {"separator": separator, "encoding": self.text_encoding, "decimal": self.decimal}
+        return {key: value for key, value in said.items() if value is not None}
+
+    def reader(self, *paths: Path) -> TableReader:
+        """What reads these tables."""
+        from dovetail.core.errors import ParameterError
+        from dovetail.table.data_section import FileFormat, parse_section
+        from dovetail.table.reader import TableReader
+
+        keys = self.section()
+        decimal = keys.pop("decimal", ".")
+        if len(keys.get("separator", ",")) != 1:
+            raise ParameterError(f"--separator must be one letter or tab, got {self.separator!r}.")
+        found = TableReader(parse_section(FileFormat, keys, name="options"), decimal)
+        found.check([str(path) for path in paths])
+        return found

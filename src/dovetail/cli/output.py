@@ -1,0 +1,192 @@
+"""What the verbs share: printing, and files of reports that carry their own description."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dovetail.core.errors import DataError, OutputError, StorageError
+from dovetail_protocol.terminal_text import is_harmless, printable
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.text import Text
+
+    from dovetail.core.entropy import Entropy
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Simulation only: reproducible draws that protect nobody; the result says so.", min=0),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
+
+_METADATA = "dovetail"
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output; its form has a version, which comes first."""
+    document = {"schema_version": 1, **document} if isinstance(document, dict) else document
+    text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
+    typer.echo("".join(map(_in_json, text)))
+
+
+def foreign(text: str) -> Text:
+    """A text that somebody else wrote, for a cell of a table: neither markup nor control characters work in it."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
+def _in_json(letter: str) -> str:
+    return letter if letter == "\n" or is_harmless(letter) else json.dumps(letter)[1:-1]
+
+
+def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:
+    """A two-column table: what, and the number."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, title_style="bold")
+    table.add_column(style="cyan")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+def print_summary(document: dict[str, Any], folder: Path) -> None:
+    """A privacy report as tables, and where the whole of it is."""
+    from rich.console import Console
+
+    from dovetail.report.terminal import print_report
+
+    print_report(document, Console())
+    typer.echo(f"Report: {folder / 'report.html'}")
+
+
+@contextmanager
+def after_writing(target: Path) -> Iterator[None]:
+    """What goes wrong while results are printed does not undo that they were written."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StorageError(f"interrupted while printing; {target} is complete.") from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"standard output cannot be written ({error.strerror}); {target} is complete.") from None
+
+
+def entropy_of(seed: int | None) -> Entropy:
+    """The operating system's randomness, unless a simulation was asked for."""
+    from dovetail.core.entropy import simulation, system_entropy
+
+    return system_entropy() if seed is None else simulation(seed)
+
+
+def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any], *, force: bool) -> None:
+    """Write Parquet at once or not at all; the file says how its reports were made."""
+    if place.suffix.lower() not in (".parquet", ".pq"):
+        raise OutputError(f"{place}: reports are written as Parquet, which keeps their description; use .parquet.")
+    metadata = {_METADATA: json.dumps(description)}
+    write_whole(place, lambda scratch: frame.write_parquet(scratch, metadata=metadata), force=force)
+
+
+def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> None:
+    """Write a file at once or not at all."""
+    import polars as pl
+
+    if place.exists() and (place.is_dir() or not force):
+        hint = "is a folder;" if place.is_dir() else "exists already; use --force to replace it, or"
+        raise OutputError(f"{place}: {hint} name another place.")
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        os.close(handle)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written ({error.strerror}); name another place.") from None
+    scratch = Path(name)
+    try:
+        write(scratch)
+        scratch.replace(place)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise StorageError(f"{place}: could not be written ({error}); nothing was left.") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def description_of(place: Path) -> dict[str, Any]:
+    """How the reports of a Parquet file were made; empty where the file does not say."""
+    import polars as pl
+
+    if place.suffix.lower() not in (".parquet", ".pq"):
+        return {}
+    found = pl.read_parquet_metadata(place).get(_METADATA)
+    if not found:
+        return {}
+    try:
+        description = json.loads(found)
+    except ValueError:
+        description = None
+    if not isinstance(description, dict) or description.get("schema_version") != 1:
+        raise DataError(f"{place}: its description of the reports is damaged, or of another version of dovetail.")
+    return description
+
+
+# What verbs that draw a curve share: --csv and --plot, written whole or not at all.
+
+
+Csv = Annotated[Path | None, typer.Option("--csv", help="Write the curve as CSV.")]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", help="Draw the curve as .png, .svg or .pdf (needs the extra `studies`).")
+]
+
+
+Table = dict[str, Any] | list[dict[str, Any]]  # columns by name, or rows
+
+
+def check_places(*, csv: Path | None, plot: Path | None, force: bool, out: Path | None = None) -> None:
+    """Refuse what could not be written, before the work is done."""
+    if plot is not None:
+        from dovetail.report.pictures import check_figure
+
+        check_figure(plot)
+    if plot is not None and plot == csv:
+        raise OutputError(f"{plot}: cannot be both the table and the picture; name two places.")
+    for place in (csv, plot, out):
+        if place is not None and place.exists() and not force:
+            raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
+        if place is not None and not place.absolute().parent.is_dir():
+            raise OutputError(f"{place}: there is no folder {place.parent}; make it, or name another place.")
+
+
+def write_curve(
+    table: Table, x: str, *, csv: Path | None, plot: Path | None, force: bool, **how: Any
+) -> dict[str, str]:
+    """Write the table and its picture (`how` goes to `line_figure`); what was written, by kind."""
+    if csv is None and plot is None:
+        return {}
+
+    import polars as pl
+
+    from dovetail.report.pictures import line_figure, save_figure
+
+    frame = pl.DataFrame(table)
+    if plot is not None:  # first, so that what can go wrong leaves nothing behind
+        kind = plot.suffix
+        write_whole(
+            plot,
+            lambda scratch: save_figure(scratch, lambda pyplot: line_figure(pyplot, frame, x, **how), kind=kind),
+            force=force,
+        )
+    if csv is not None:
+        write_whole(csv, frame.write_csv, force=force)
+    return {name: str(place) for name, place in (("csv", csv), ("plot", plot)) if place is not None}

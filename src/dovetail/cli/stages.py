@@ -1,0 +1,355 @@
+"""`dovetail randomize`, `shuffle` and `estimate`: one stage each, on files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dovetail.cli.options import (
+    GroupOptions,
+    RandomizerName,
+    RandomizerSettings,
+    ShufflerSettings,
+    TableOptions,
+    chosen,
+    flatten,
+    given,
+    shuffle_section,
+)
+from dovetail.cli.output import Force, Json, Seed, description_of, entropy_of, print_json, print_rows, write_reports
+from dovetail.cli.progress import tell
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.guarantee import LocalDP, OrderPrivacy
+from dovetail.core.settings import split_names
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, FrequencyRandomizer, NumericRandomizer, Shuffler
+from dovetail.job.build import build_collection, build_randomizer, fit_beside
+from dovetail.job.config import EstimateSection, RandomizeSection, RunConfig, ShuffleSection, parse_config
+from dovetail.job.evaluate import estimates
+from dovetail.report.charts import printable
+from dovetail.report.document import IntervalEstimates, Missing, to_jsonable
+from dovetail.shuffle.identity import Identity
+from dovetail.table.csv_text import WrittenOtherwise
+from dovetail.table.data_section import DataSection, parse_section
+from dovetail.table.released import describe_reports, described_columns, from_columns, report_columns, to_columns
+
+# `dovetail randomize`: the device stage on a file.
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """The section [data] but for table and private column."""
+
+    categories: Annotated[str | None, typer.Option(help="Declared categories, separated by commas.")] = None
+    lower: Annotated[float | None, typer.Option(help="Numbers: declared lower bound.")] = None
+    upper: Annotated[float | None, typer.Option(help="Numbers: declared upper bound.")] = None
+    grid: Annotated[float | None, typer.Option(help="Numbers: grid step; default a 1024th of the range.")] = None
+    public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = ""
+    person: Annotated[str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")] = None
+    missing: Annotated[str, typer.Option(help="refuse, or the category for missing values.")] = "refuse"
+
+    def section(self) -> dict[str, Any]:
+        """The keys of [data]."""
+        lists = {"categories": split_names(self.categories) or None, "public": split_names(self.public)}
+        return given(asdict(self) | lists)
+
+
+def _register_randomize(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("randomize")(flatten(_randomize))
+
+
+def _randomize(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet.")],
+    private: Annotated[str, typer.Option(help="The private column.")],
+    epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")],
+    out: Annotated[Path, typer.Option(help="Parquet file for the reports.")],
+    data: DataOptions,
+    written: TableOptions,
+    settings: RandomizerSettings,
+    randomizer: RandomizerName = "krr",
+    seed: Seed = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Turn a private column into locally private reports, one per row, in a fresh random order of the rows.
+
+    Example: dovetail randomize survey.csv --private affair --categories no,yes --epsilon 2 --out y.parquet
+    """
+    asked = {"randomizer": randomizer, "epsilon": epsilon, **chosen(settings)}
+    rng, source = entropy_of(seed), {"path": str(table), "private": private, **data.section(), **written.section()}
+    tell("read the table")
+    try:
+        collection = build_collection(_config(source, asked, seed=seed), rng)
+    except WrittenOtherwise as error:
+        raise DataError(error.options) from None
+    made, known = collection.randomizer, collection.categories
+    tell(f"randomize {collection.n:,} values")
+    reports = to_columns(made, made.randomize(collection.survey.values, rng), known)
+    description = describe_reports(made, known, rng.provenance, columns=reports.columns)
+    write_reports(pl.concat([collection.survey.public, reports], how="horizontal"), out, description, force=force)
+    local = made.guarantee.drawn_from(rng.provenance)
+    if as_json:
+        print_json(_document(collection.n, local, description, out))
+    else:
+        print_rows("Randomized", _rows(collection.n, local, out))
+
+
+def _config(data: dict[str, Any], randomize: dict[str, Any], *, seed: int | None) -> RunConfig:
+    """The configuration that the options describe: with a seed it is a rehearsal."""
+    mode = {"mode": "release"} if seed is None else {"mode": "rehearsal", "seed": seed}
+    return parse_config({"schema_version": 1, "data": data, "randomize": randomize, **mode}, name="options")
+
+
+def _document(n: int, local: LocalDP, description: dict[str, Any], out: Path) -> dict[str, Any]:
+    return {
+        "n": n,
+        "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source, "caveats": local.caveats},
+        **description,
+        "files": {"reports": str(out)},
+    }
+
+
+def _rows(n: int, local: LocalDP, out: Path) -> dict[str, str]:
+    caution = {"caution": "; ".join(local.caveats)} if local.caveats else {}
+    return {"reports": f"{n:,} in {out}", "local epsilon": f"{local.epsilon:g}", "source": local.source, **caution}
+
+
+# `dovetail shuffle`: the stage in between on a file of reports.
+
+
+MOVING = [kind.name for kind in SHUFFLERS if kind.moves_reports]
+
+
+def _register_shuffle(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("shuffle")(flatten(_shuffle))
+
+
+def _shuffle(
+    reports: Annotated[Path, typer.Argument(help="Reports as `randomize` writes them, or any table with `report`.")],
+    out: Annotated[Path, typer.Option(help="Parquet file for the shuffled reports.")],
+    groups: GroupOptions,
+    settings: ShufflerSettings,
+    written: TableOptions = TableOptions(),
+    shuffler: Annotated[
+        str | None,
+        typer.Option(help=f"Default: best where groups are given, otherwise uniform. One of {', '.join(MOVING)}."),
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Order privacy, nats; rase: only with --refine.")] = None,
+    seed: Seed = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Reorder a batch of reports; a uniform shuffle drops the public columns, the others keep them beside.
+
+    Example: dovetail shuffle y.parquet --shuffler within_groups --labels age --out z.parquet
+    """
+    if shuffler is None and groups.section():
+        shuffler = "best"
+    section = _section(shuffle_section(shuffler, alpha, groups, settings))
+    rng = entropy_of(seed)
+    tell("read the reports")
+    table = written.reader(reports)(str(reports))
+    if table.height == 0:
+        raise DataError(f"{reports}: the table has no rows.")
+    columns = described_columns(table, description_of(reports))
+    if not columns:
+        raise DataError(f"{reports}: the table has no column 'report' (nor report_0, report_1, ..).")
+    table = table[rng.permutation(table.height)]  # the order of a file may encode the secret
+    public = table.drop(columns)
+    tell(f"fit and shuffle {table.height:,} reports")
+    fitted = fit_beside(section, public, n=table.height)
+    moved = table.select(columns)[fitted.permutation(rng)]
+    released = pl.concat([public, moved], how="horizontal") if fitted.keeps_places else moved
+    description = {**description_of(reports), "shuffle": section.model_dump(mode="json")}
+    simulated = "simulation" in (rng.provenance, description.get("entropy"))
+    description["entropy"] = "simulation" if simulated else "device"
+    write_reports(released, out, description, force=force)
+    order = fitted.guarantee.drawn_from(description["entropy"])
+    _tell(fitted, order, description, out, as_json=as_json)
+
+
+def _section(raw: dict[str, Any]) -> ShuffleSection:
+    kind = SHUFFLERS[raw["shuffler"]]
+    if not kind.moves_reports:
+        raise ParameterError(f"--shuffler {kind.name} leaves everybody's report in place; choose another one.")
+    if not kind.needs_groups and not kind.settings() and ("groups" in raw or "alpha" in raw):
+        raise ParameterError(
+            f"--shuffler {kind.name} takes no groups and no alpha; choose another --shuffler, or drop them."
+        )
+    return parse_section(ShuffleSection, raw, name="options")
+
+
+def _tell(fitted: Shuffler, order: OrderPrivacy, description: dict[str, Any], out: Path, *, as_json: bool) -> None:
+    shown = {name: "inf" if value == math.inf else value for name, value in fitted.summary().items()}
+    if as_json:
+        document = {
+            "n": fitted.n,
+            "shuffler": fitted.name,
+            "alpha": "inf" if order.alpha == math.inf else order.alpha,
+            "source": order.source,
+            "caveats": order.caveats,
+            "summary": shown,
+            "entropy": description["entropy"],
+            "files": {"reports": str(out)},
+        }
+        print_json(document)
+        return
+    rows = {"reports": f"{fitted.n:,} in {out}", **{name: str(value) for name, value in shown.items()}}
+    rows["source"] = order.source
+    if order.caveats:
+        rows["caution"] = "; ".join(order.caveats)
+    print_rows("Shuffled", rows)
+
+
+# `dovetail estimate`: the analyst's stage on a file of reports.
+
+
+@dataclass(frozen=True)
+class MadeOptions:
+    """How the reports were made, for tables that do not say so."""
+
+    randomizer: Annotated[
+        str | None,
+        typer.Option(help=f"For tables that do not say how they were made: {', '.join(RANDOMIZERS.names())}."),
+    ] = None
+    epsilon: Annotated[float | None, typer.Option(help="With --randomizer.")] = None
+    categories: Annotated[str | None, typer.Option(help="With --randomizer: separated by commas.")] = None
+    lower: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
+    upper: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
+    grid: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
+
+    def told(self, settings: Any) -> dict[str, Any]:
+        """What the options say; empty without --randomizer."""
+        found = given(asdict(self) | {"categories": split_names(self.categories) or None}) | chosen(settings)
+        if self.randomizer is None:
+            if found:
+                raise ParameterError(
+                    f"--{next(iter(found))} goes with --randomizer, for tables that do not say how they were made."
+                )
+            return {}
+        question = RANDOMIZERS[self.randomizer].question
+        if question == "frequency" and not self.categories:
+            raise ParameterError("--randomizer needs --categories, the declared categories in their order.")
+        if question == "mean" and (self.lower is None or self.upper is None):
+            raise ParameterError(f"--randomizer {self.randomizer} needs --lower and --upper.")
+        return found
+
+
+def _register_estimate(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("estimate")(flatten(_estimate))
+
+
+def _estimate(
+    reports: Annotated[Path, typer.Argument(help="Parquet from `randomize`, `shuffle` or `run`; or any table.")],
+    options: MadeOptions,
+    settings: RandomizerSettings,
+    written: TableOptions = TableOptions(),
+    by: Annotated[str, typer.Option(help="Public columns to estimate by, separated by commas.")] = "",
+    min_group_size: Annotated[int, typer.Option(min=2, help="Smaller groups are withheld.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.
+
+    Example: dovetail estimate z.parquet --by age
+    """
+    tell("read the reports")
+    table = written.reader(reports)(str(reports))
+    if table.height == 0:
+        raise DataError(f"{reports}: the table has no rows.")
+    made = _made(reports, options.told(settings))
+    for key, what in (
+        ("dummies", "dummies of the shuffler"),
+        ("user_dummies", "dummies of people"),
+        ("classes", "reports of different epsilons"),
+    ):
+        if made.get(key):
+            raise DataError(f"{reports}: holds {what}; its estimates are those of the report beside it.")
+    known, randomizer = made.get("categories"), _randomizer(made)
+    public, wanted = table.drop(report_columns(table)), split_names(by)
+    for name in wanted:
+        if name not in public.columns:
+            raise DataError(f"{reports}: column {name!r} does not stand beside the reports; there: {public.columns}.")
+    shuffle = given(made.get("shuffle") or {})
+    section = parse_section(ShuffleSection, shuffle, name=str(reports)) if shuffle and wanted else None
+    beside: pl.DataFrame | Missing = public if wanted else Missing("no grouping column was asked for")
+    tell(f"estimate from {table.height:,} reports")
+    answer = estimates(
+        randomizer, from_columns(randomizer, table, known), beside,
+        Identity(table.height) if section is None else fit_beside(section, public, n=table.height),
+        wanted=EstimateSection(by=wanted, min_group_size=min_group_size), labels=known or ["mean"], truth=None,
+    )  # fmt: skip
+    if as_json:
+        print_json(to_jsonable(answer))
+    else:
+        _print(answer.overall, answer.groups, answer.withheld)
+
+
+def _made(reports: Path, told: dict[str, Any]) -> dict[str, Any]:
+    """How the reports were made: by the file, or by options that do not contradict it."""
+    made = description_of(reports)
+    if "questions" in made:
+        raise DataError(
+            f"{reports}: holds answers to several questions; their estimates are in the report beside it."
+        )
+    for name, value in told.items():
+        if name in made and made[name] != value:
+            raise ParameterError(
+                f"{reports}: says that its reports were made with {name} {made[name]!r}, not {value!r}; drop "
+                "--randomizer and what goes with it."
+            )
+    if not told and "randomizer" not in made:
+        raise DataError(
+            f"{reports}: does not say how its reports were made; give --randomizer, --epsilon and domain."
+        )
+    return {**told, "shuffle": made.get("shuffle")} if told else made
+
+
+def _randomizer(made: dict[str, Any]) -> FrequencyRandomizer | NumericRandomizer:
+    domain = given({key: made.get(key) for key in ("categories", "lower", "upper", "grid")})
+    own = [one.name for one in RANDOMIZERS[made["randomizer"]].settings()]
+    asked = given({key: made.get(key) for key in ("randomizer", "epsilon", *own)})
+    data = parse_section(DataSection, {"private": "report", **domain}, name="options")
+    section = parse_section(RandomizeSection, asked, name="options", at="randomize")
+    return build_randomizer(section, data, tuple(data.categories) if data.categories else None)
+
+
+def _print(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, Any]]) -> None:
+    table = Table(title="Estimates with 95 % intervals", title_justify="left", title_style="bold")
+    for heading in ("group", "label"):
+        table.add_column(heading, style="cyan")
+    for heading in ("estimate", "standard error", "interval", "n"):
+        table.add_column(heading, justify="right")
+    for entry in [overall, *(groups if isinstance(groups, list) else [])]:
+        where = "everybody" if entry.by is None else f"{entry.by} = {entry.group}"
+        for label, value, error, (low, high) in zip(
+            entry.labels, entry.value, entry.standard_error, entry.interval, strict=True
+        ):
+            table.add_row(
+                Text(printable(where)),
+                Text(printable(label)),
+                f"{value:.4g}",
+                f"{error:.2g}",
+                f"{low:.4g} to {high:.4g}",
+                f"{entry.n:,}",
+            )
+    console = Console(markup=False, highlight=False)
+    console.print(table)
+    for item in withheld:
+        console.print(f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    _register_randomize(app)
+    _register_shuffle(app)
+    _register_estimate(app)

@@ -1,0 +1,689 @@
+"""What subscribers may ask about one campaign, answered as documents ready for JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dovetail.account.compose import Composition
+from dovetail.collect.analyzer.sentences import doubt, guarantee_sentences
+from dovetail.collect.analyzer.tallies import (
+    CampaignRandomizer,
+    add_tallies,
+    estimator_tally,
+    expand_tally,
+    tallies_by_group,
+)
+from dovetail.collect.campaign.guarantees import (
+    WEIGHTED,
+    BatchGuarantee,
+    CampaignGuarantees,
+    ClassGuarantee,
+    ReleasedBatch,
+    batch_guarantee,
+    campaign_guarantees,
+)
+from dovetail.collect.campaign.terms import added_dummies, count_messages, fit, people_dummies
+from dovetail.collect.http import Refusal
+from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, GroupTally
+from dovetail.core.display import mute
+from dovetail.core.errors import DataError
+from dovetail.core.estimate import Estimate
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
+from dovetail.estimate.classes import estimate_mixture_counts
+from dovetail.estimate.dummies import shares_of_counts, shares_of_people
+from dovetail.estimate.frequency import FrequencyEstimator, project_shares
+from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
+from dovetail.estimate.mean import MOST_STEPS, ClampedGrid, QuantileEstimate, estimate_mean, estimate_quantile
+from dovetail.estimate.robust_mean import BestMean, best_mean, estimate_median
+from dovetail.job.evaluate import LEVEL, shares_of
+from dovetail.job.fleet import FleetRound, TimeWindow, time_window
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.sampling.from_device import decode_reports, from_device
+from dovetail.report.document import IntervalEstimates, Missing, central_document, to_jsonable
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.table.reader import read_table
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.terminal_text import printable
+
+# From tallies to estimates, by the package's own estimators: everybody, per public group, per round, and windows.
+
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
+EVERYBODY = ""
+Classes = tuple[tuple[int, KRR], ...]
+
+
+def estimate(randomizer: CampaignRandomizer, counted: GroupTally) -> Estimate:
+    """Shares of the symbols, or the Rao-Blackwell mean: exactly what the library says of the same reports."""
+    if isinstance(randomizer, NumericRandomizer):
+        return estimate_mean(randomizer, expand_tally(counted))
+    return FrequencyEstimator(randomizer).solve(estimator_tally(randomizer, counted))
+
+
+def estimate_among_dummies(
+    randomizer: CampaignRandomizer, counted: GroupTally, dummies: Dummies | UserDummies, *, n: int
+) -> Estimate:
+    """Shares of the symbols of n people, whose tally holds dummies, and blanks: the dummies' mean is subtracted."""
+    assert isinstance(randomizer, FrequencyRandomizer)
+    if isinstance(dummies, UserDummies):
+        messages = estimator_tally(randomizer, counted).counts[: dummies.k]
+        return shares_of_people(dummies, messages - n * dummies.rate / dummies.k, n=n)
+    counts = estimator_tally(randomizer, counted).counts - dummies.reach
+    return shares_of_counts(dummies, counts.astype(np.float64), n=n, randomizer=randomizer)
+
+
+def estimate_classes(classes: Classes, counted: GroupTally) -> Estimate:
+    """Weighted shares of the symbols, where people have different epsilons and reports do not say whose is whose."""
+    counts = estimator_tally(classes[0][1], counted).counts
+    return estimate_mixture_counts(classes, counts.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class RoundEstimates:
+    """What is known about one round from its counted batches.
+
+    Parameters
+    ----------
+    t : int
+        The round; where several were merged, the last of them.
+    rounds : tuple of int
+        All rounds whose reports are in it.
+    randomizer : the analyst's
+    tallies : tuple of GroupTally
+        One for each public group.
+    minimum : int
+        Valid reports that an estimate must rest on: the campaign's, which the shuffler could not check for validity.
+    placed : dict
+        Estimates of public groups that come from places in a released order, not from tallies.
+    dummies : Dummies or UserDummies, optional
+        What the shuffler added or the people sent, and how many `people` they are.
+    classes : several (people, KRR), optional
+        Who sent something by which randomizer, where people have different epsilons.
+    """
+
+    t: int
+    rounds: tuple[int, ...]
+    randomizer: CampaignRandomizer
+    tallies: tuple[GroupTally, ...]
+    minimum: int
+    placed: dict[str, Estimate] = field(default_factory=dict)
+    dummies: Dummies | UserDummies | None = None
+    people: int = 0
+    classes: Classes = ()
+
+    @property
+    def n(self) -> int:
+        """Valid reports of devices."""
+        if self.dummies is not None:
+            return self.people
+        return sum(part.n for part in self.tallies)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether nothing is said, because too few reports are valid."""
+        return self.n < self.minimum
+
+    @cached_property
+    def by_group(self) -> dict[str, Estimate]:
+        """Everybody's estimate under "", and one for each public group that may be told apart.
+
+        Nothing of a batch that is withheld, and of public groups only those that `separable` names.
+        """
+        if self.withheld:
+            return {}
+        if self.dummies is not None:
+            all_reports = add_tallies(self.tallies)
+            return {EVERYBODY: estimate_among_dummies(self.randomizer, all_reports, self.dummies, n=self.people)}
+        if self.classes:
+            return {EVERYBODY: estimate_classes(self.classes, add_tallies(self.tallies))} if self.n else {}
+        parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
+        everybody = {EVERYBODY: add_tallies(parts.values())}
+        told = separable({name: part.n for name, part in parts.items()}, minimum=self.minimum)
+        shown = everybody | {name: part for name, part in parts.items() if name in told}
+        counted = {name: estimate(self.randomizer, part) for name, part in shown.items()}
+        placed = separable({name: each.n for name, each in self.placed.items()}, minimum=self.minimum)
+        return counted | {name: each for name, each in self.placed.items() if name in placed}
+
+    @cached_property
+    def numbers(self) -> NumericSummary | None:
+        """More about a number than its mean; None for categories, without reports, and where they tell no more."""
+        if not isinstance(self.randomizer, NumericRandomizer) or self.withheld or not self.randomizer.memoryless:
+            return None
+        return NumericSummary.of(self.randomizer, add_tallies(self.tallies))
+
+
+def separable(sizes: Mapping[str, int], *, minimum: int) -> set[str]:
+    """The groups (valid reports by name) of which an estimate may stand beside everybody's.
+
+    Each has `minimum` reports, and so have those that are left out, taken together, or there are none of them: they
+    are everybody's less the others', which anybody can compute.
+
+    >>> sorted(separable({"a": 40, "b": 30, "c": 3}, minimum=10))
+    ['a']
+    >>> sorted(separable({"a": 40, "b": 30, "c": 7, "d": 5}, minimum=10))
+    ['a', 'b']
+    """
+    told = sorted((name for name, n in sizes.items() if n >= minimum), key=lambda name: (sizes[name], name))
+    rest = sum(n for n in sizes.values() if n < minimum)
+    return set(told[1:] if 0 < rest < minimum else told)
+
+
+@dataclass(frozen=True)
+class NumericSummary:
+    """Median, quantiles, and which estimate of the mean promises the smaller error."""
+
+    median: Estimate
+    best: BestMean
+    quantiles: tuple[tuple[float, QuantileEstimate], ...]  # (share, quantile); empty where the grid is too fine
+
+    @classmethod
+    def of(cls, randomizer: NumericRandomizer, counted: GroupTally) -> NumericSummary:
+        """From the tally of everybody."""
+        reports = expand_tally(counted)
+        shares = SHARES if ClampedGrid.of(randomizer).steps <= MOST_STEPS else ()
+        quantiles = tuple((share, estimate_quantile(randomizer, reports, share=share)) for share in shares)
+        return cls(estimate_median(randomizer, reports), best_mean(randomizer, reports), quantiles)
+
+
+@dataclass(frozen=True)
+class WindowEstimates:
+    """Win(t, w): one mean of estimates for everybody and for each public group; rounds without one are named."""
+
+    t: int
+    width: int
+    by_group: dict[str, TimeWindow]
+
+
+def window_estimates(rounds: Sequence[RoundEstimates], t: int, *, width: int) -> WindowEstimates:
+    """The mean of the estimates of rounds t - width + 1 .. t, as in RASE's Algorithm 3; DataError if there is none.
+
+    Randomization of different rounds is independent given the values, so variances add. Rounds that were merged into
+    a later one have no estimate of their own and are named as missing.
+    """
+    names = {name: None for each in rounds if t - width < each.t <= t for name in each.by_group}
+    if not names:
+        raise DataError(f"no round from {max(1, t - width + 1):,} to {t:,} has an estimate.")
+    return WindowEstimates(t, width, {name: _window(rounds, name, t, width) for name in names})
+
+
+def _window(rounds: Iterable[RoundEstimates], name: str, t: int, width: int) -> TimeWindow:
+    kept = (FleetRound(each.t, each.by_group.get(name), absent=0, held_back=0, simulated=False) for each in rounds)
+    return time_window(kept, t, width=width)
+
+
+# Estimates per public group where reports are released at public roster slots, in an order-private order.
+
+
+Labels = NDArray[np.int64]  # (n,)
+ReportsBySlot = Iterable[tuple[int, bytes]]  # roster slot, and the valid report that lies there, empty for a bad one
+
+
+@mute
+@dataclass(frozen=True)
+class RosterSlotEstimator:
+    """Public facts about roster slots.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Public groups: the labels in the column that the campaign's groups are made of.
+    places : int array (slots,)
+        The group of each slot.
+    shuffler : Shuffler
+        Of all slots; it is restricted to those that are present.
+    """
+
+    names: tuple[str, ...]
+    places: Labels
+    shuffler: Shuffler
+
+    @classmethod
+    def load(cls, campaign: Campaign, folder: Path) -> Self | None:
+        """Of an order-private campaign, None for others; groups of points have no names, and no estimates."""
+        rule, shuffler = campaign.shuffle, fit(campaign, folder)
+        if shuffler is None:
+            return None
+        if "labels" not in rule.groups:
+            return cls((), np.zeros(shuffler.n, dtype=np.int64), shuffler)
+        column = read_table(str(folder / str(rule.public)))[rule.groups["labels"]].cast(pl.String)
+        names = column.unique().sort()
+        places = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
+        return cls(tuple(names), places, shuffler)
+
+    def estimates(self, campaign: Campaign, placed: ReportsBySlot) -> dict[str, Estimate]:
+        """One estimate for each group that is present, widened by what the shuffle may have moved into it.
+
+        A share 1 - M_aa of the reports at a group's places came from elsewhere; at worst all of them are valid, and
+        every bad one was the group's own. Nothing is said where a group has bad reports only.
+        """
+        pairs = list(placed)
+        slots = np.array([slot for slot, _ in pairs], dtype=np.int64)
+        if not self.names or slots.max(initial=-1) >= self.places.size:
+            return {}  # signed by a shuffler that has another table
+        groups, here = np.unique(self.places[slots], return_inverse=True)
+        labels = here[[bool(report) for _, report in pairs]]
+        valid = np.bincount(labels, minlength=groups.size)
+        if not valid.all() or not groups.size:
+            return {}
+        encoded = np.frombuffer(b"".join(report for _, report in pairs), dtype=np.uint8)
+        reports, _ = decode_reports(campaign.mechanism, encoded.reshape(-1, campaign.mechanism.report_bytes))
+        estimator = _estimator(from_device(campaign.mechanism), groups.size)
+        moved = (1.0 - np.diag(self._present(slots).mixing(here))) * np.bincount(here) / valid
+        found = estimator.solve(estimator.tally(reports, labels), _mixing(np.clip(moved, 0.0, 1.0)))
+        return {self.names[group]: found.group(row) for row, group in enumerate(groups)}
+
+    def mixed(self, placed: ReportsBySlot) -> tuple[int | None, float | None]:
+        """Valid reports in the smallest set of slots that hide each other as in a uniform mix, and the groups' alpha.
+
+        None for either where the order has none, or was signed by a shuffler that has another table.
+        """
+        pairs = list(placed)
+        slots = np.array([slot for slot, _ in pairs], dtype=np.int64)
+        valid = np.array([bool(report) for _, report in pairs], dtype=np.bool_)
+        if slots.max(initial=-1) >= self.places.size or not valid.any():
+            return None, None
+        present = self._present(slots)
+        blocks = present.exchangeable_blocks()
+        block = None if blocks is None else int(np.unique(blocks[valid], return_counts=True)[1].min())
+        if block == 1 and present.uniform_blocks() is None:
+            block = None  # an order in which somebody cannot be exchanged
+        return block, present.facts().get("own_alpha")
+
+    def _present(self, slots: Labels) -> Shuffler:
+        """The shuffler of the slots that have sent something, as the release used it."""
+        present = np.zeros(self.places.size, dtype=np.bool_)
+        present[slots] = True
+        return self.shuffler if present.all() else self.shuffler.restrict(present)
+
+
+def _mixing(moved: NDArray[np.float64]) -> Mixing | None:
+    """A mixing with these shares (g,) from elsewhere; None where nothing moves between groups."""
+    if (moved < 1e-12).all():
+        return None
+    mixing = np.diag(1.0 - moved)
+    mixing[np.arange(moved.size), np.roll(np.arange(moved.size), 1)] += moved
+    return mixing
+
+
+def _estimator(randomizer: Any, groups: int) -> GroupedFrequencyEstimator | GroupedMeanEstimator:
+    analyst: CampaignRandomizer = randomizer
+    if isinstance(analyst, NumericRandomizer):
+        return GroupedMeanEstimator(analyst, groups)
+    return GroupedFrequencyEstimator(analyst, groups)
+
+
+Document = dict[str, Any]
+
+
+class CampaignAnswers:
+    """Everything that is known about one campaign: its counted batches never change, and are read once.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        The newest version.
+    store : AnalyzerStore
+    slots : RosterSlotEstimator, optional
+        What is public about roster slots, where reports are released at them.
+    """
+
+    def __init__(self, campaign: Campaign, store: AnalyzerStore, slots: RosterSlotEstimator | None = None) -> None:
+        self.campaign, self._store, self._slots = campaign, store, slots
+        self._rounds: dict[str, RoundEstimates] = {}
+        self._mixed: dict[str, tuple[int | None, float | None]] = {}
+        self._followers: dict[str, int | None] = {}
+
+    def batches(self) -> list[BatchRecord]:
+        """Counted batches, by the round that they closed with."""
+        return sorted(self._store.batches(self.campaign.id), key=lambda batch: batch.rounds[-1])
+
+    def rounds(self) -> list[RoundEstimates]:
+        """Estimates by round, one for each batch."""
+        return [self._estimates(batch) for batch in self.batches()]
+
+    def latest(self) -> RoundEstimates:
+        """The last round with an estimate; Refusal if there is none."""
+        known = [each for each in self.rounds() if not each.withheld]
+        if not known:
+            raise Refusal("not_found", f"{self.campaign.id} has no estimate yet.")
+        return known[-1]
+
+    def at(self, t: int) -> RoundEstimates:
+        """The round t; Refusal if it has no estimate, with what became of it."""
+        for each in self.rounds():
+            if each.t == t and each.withheld:
+                raise Refusal(
+                    "not_found",
+                    f"round {t} of {self.campaign.id} has fewer valid reports than the minimum of {each.minimum:,}: "
+                    "its estimates are withheld.",
+                )
+            if each.t == t:
+                return each
+            if t in each.rounds and each.t != t:
+                raise Refusal("not_found", f"round {t} was merged into the batch of round {each.t}.")
+        raise Refusal("not_found", f"round {t} of {self.campaign.id} has no estimate.")
+
+    def window(self, t: int, *, width: int) -> Document:
+        """Win(t, w) for everybody and for each public group; see `estimates.window`."""
+        known = self.rounds()
+        if not known or t > known[-1].t:
+            raise Refusal("not_found", f"round {t} of {self.campaign.id} has not been counted.")
+        try:
+            answer = window_estimates(known, t, width=width)
+        except DataError as error:
+            raise Refusal("not_found", str(error)) from None
+        return {
+            "t": t,
+            "width": width,
+            "groups": [
+                {**self._shares(name, each.estimate), "missing": list(each.missing)}
+                for name, each in answer.by_group.items()
+            ],
+            "warnings": self._warnings(t, width=width),
+            **self._weighted(),
+        }
+
+    def guarantees(self) -> CampaignGuarantees:
+        """What all counted batches promise."""
+        return campaign_guarantees(self.campaign, self.released_batches())
+
+    def released_batches(self) -> list[ReleasedBatch]:
+        """The batches in the numbers that guarantees depend on, in order of their rounds."""
+        return [self._released(batch) for batch in self.batches()]
+
+    def document(self, each: RoundEstimates, *, detail: bool = False) -> Document:
+        """The estimates of one round; `detail` adds what is known about a number besides its mean."""
+        found = {
+            "round": each.t,
+            "rounds": list(each.rounds),
+            "n": each.n,
+            "withheld": each.withheld,  # then no group is listed
+            "measure": "share" if isinstance(each.randomizer, FrequencyRandomizer) else "mean",
+            "level": LEVEL,
+            "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
+            "warnings": self._warnings(each.t),
+        }
+        found |= self._weighted()
+        if detail and each.numbers is not None:
+            found |= _numeric_document(each.numbers)
+        return found
+
+    def frequencies(self, t: int | None = None) -> Document:
+        """Shares of the symbols in round t, or the latest; `projected` are the nearest that sum to 1."""
+        each = self.latest() if t is None else self.at(t)
+        if not isinstance(each.randomizer, FrequencyRandomizer):
+            raise Refusal("not_found", f"{self.campaign.id} asks for a number: it has means, not frequencies.")
+        groups = []
+        for name, estimate in each.by_group.items():
+            found = self._shares(name, estimate)
+            groups.append({**found, "projected": project_shares(estimate.value).tolist()})
+        return {
+            "round": each.t,
+            "n": each.n,
+            "level": LEVEL,
+            "groups": groups,
+            "warnings": self._warnings(each.t),
+            **self._weighted(),
+        }
+
+    def status(self) -> Document:
+        """Counted batches, and what was set aside, by kind."""
+        batches = [
+            {
+                "rounds": list(batch.rounds),
+                "round": batch.rounds[-1],
+                "reports": batch.count,
+                "n": batch.n,
+                "rejected": dict(sorted(batch.rejected.items())),
+                "short": batch.n < self.campaign.batch.minimum,
+                "followers": self._most_followers(batch),
+                **self._sizes(batch.classes),
+            }
+            for batch in self.batches()
+        ]
+        return {**self.heading(), "minimum": self.campaign.batch.minimum, "batches": batches}
+
+    def heading(self) -> Document:
+        """Which campaign this is."""
+        campaign = self.campaign
+        return {
+            "campaign": campaign.id,
+            "version": campaign.version,
+            "question": campaign.question,
+            "randomizer": campaign.mechanism.name,
+            "epsilon": to_jsonable(campaign.mechanism.epsilon),
+            "trust": campaign.promise.trust,
+            "categories": list(campaign.categories),
+            "groups": list(campaign.groups),
+            **({"classes": {each.name: each.epsilon for each in campaign.classes}} if campaign.classes else {}),
+        }
+
+    def guarantee(self, t: int | None = None) -> Document:
+        """Everything that is promised, or with `t` what is for the batch of that round."""
+        if t is not None:
+            for each in self.released_batches():
+                if each.t == t:
+                    promised = self._guarantee_document(batch_guarantee(self.campaign, each))
+                    return {**promised, "warnings": self._warnings(t)}
+            raise Refusal("not_found", f"round {t} of {self.campaign.id} has no batch.")
+        found = self.guarantees()
+        return {
+            **self.heading(),
+            "local": to_jsonable(found.local),
+            "colluding": to_jsonable(found.local.epsilon),
+            "authentication": self.campaign.promise.authentication,
+            "rounds": found.rounds,
+            "most_reports_of_a_device": found.most_reports,
+            "local_of_all_rounds": to_jsonable(found.all_local),
+            "device_budget": self.campaign.promise.device_budget,
+            "weakest": found.weakest and self._guarantee_document(found.weakest),
+            "latest": found.latest and self._guarantee_document(found.latest),
+            "all_rounds": _composed_document(found.composed),
+            **({"by_class": [_class_document(each) for each in found.classes]} if found.classes else {}),
+            "verdict": found.verdict.document(),
+            "alpha_of_a_batch": to_jsonable(found.alpha),
+            "alpha_of_all_batches": to_jsonable(found.all_alpha),
+            "short": [_without_classes(each) for each in found.short],
+            "warnings": [doubt(each) for each in found.doubtful],
+            "words": [line._asdict() for line in guarantee_sentences(self.campaign, found)],
+        }
+
+    def requirement(self) -> Document:
+        """The precision that the analyzer asks of devices: Algorithm 3's broadcast."""
+        if self.campaign.precision is None:
+            raise Refusal("not_found", f"{self.campaign.id} asks for no precision.")
+        beta, rho = self.campaign.precision
+        return {"campaign": self.campaign.id, "beta": beta, "rho": rho}
+
+    @property
+    def labels(self) -> list[str]:
+        """What the components of an estimate are called."""
+        k = getattr(self.campaign.mechanism, "k", None)
+        if k is None:
+            return ["mean"]
+        return list(self.campaign.categories) or [str(symbol) for symbol in range(k)]
+
+    def _estimates(self, batch: BatchRecord) -> RoundEstimates:
+        if batch.id not in self._rounds:
+            randomizer: Any = from_device(self.campaign.mechanism)
+            tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
+            placed = (
+                {}
+                if self._slots is None
+                else self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id))
+            )
+            self._rounds[batch.id] = RoundEstimates(
+                batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed,
+                dummies=added_dummies(self.campaign) or people_dummies(self.campaign), people=batch.n,
+                classes=self._classes(batch),
+            )  # fmt: skip
+        return self._rounds[batch.id]
+
+    def _released(self, batch: BatchRecord) -> ReleasedBatch:
+        if self._slots is not None and batch.id not in self._mixed:
+            self._mixed[batch.id] = self._slots.mixed(self._store.reports_by_slot(batch.id))
+        block, alpha = self._mixed.get(batch.id, (None, None))
+        return ReleasedBatch(
+            batch.rounds[-1], batch.count, batch.n, batch.smallest, block, alpha, self._most_followers(batch),
+            batch.classes,
+        )  # fmt: skip
+
+    def _classes(self, batch: BatchRecord) -> Classes:
+        """Who sent something by which randomizer; nothing where there are no classes.
+
+        A database that was rolled back has forgotten it: then anybody may have been of any class.
+        """
+        sizes = batch.classes or (batch.count,) * len(self.campaign.classes)
+        own = (from_device(self.campaign.of_class(place).mechanism) for place in range(len(sizes)))
+        return tuple((n, one) for n, one in zip(sizes, own, strict=True) if isinstance(one, KRR))
+
+    def _weighted(self) -> Document:
+        """What shares mean where people have different epsilons; nothing elsewhere."""
+        return {"weighted": WEIGHTED} if self.campaign.classes else {}
+
+    def _sizes(self, sizes: tuple[int, ...]) -> Document:
+        """People of each class by its name, for a document; nothing where there are no classes."""
+        named = zip((each.name for each in self.campaign.classes), sizes, strict=bool(sizes))
+        return {"classes": dict(named)} if sizes else {}
+
+    def _guarantee_document(self, each: BatchGuarantee) -> Document:
+        promised = to_jsonable(central_document(each.central))
+        found = {**_without_classes(each.released), "honest": each.honest, "central": promised}
+        if self.campaign.classes:
+            names = [one.name for one in self.campaign.classes]
+            central = (to_jsonable(central_document(one)) for one in each.by_class)
+            found |= {**self._sizes(each.released.classes), "by_class": dict(zip(names, central, strict=True))}
+        return found
+
+    def _most_followers(self, batch: BatchRecord) -> int | None:
+        """Where people send dummies: how many of the batch can have; None where it can be everybody."""
+        sent = people_dummies(self.campaign)
+        if sent is None:
+            return None
+        if batch.id not in self._followers:
+            tallies = self._store.tallies(self.campaign.id, batch.id)
+            messages = sum(count_messages(sent, each.counts) for each in tallies)
+            found = sent.most_followers(messages, batch.n)
+            self._followers[batch.id] = found if found < batch.n else None
+        return self._followers[batch.id]
+
+    def _warnings(self, last: int, *, width: int = 1) -> list[str]:
+        """What is to be doubted about so many rounds up to the last one."""
+        rounds = range(last - width + 1, last + 1)
+        batches = [self._released(batch) for batch in self.batches() if batch.rounds[-1] in rounds]
+        return [said for said in map(doubt, batches) if said]
+
+    def _shares(self, name: str, estimate: Estimate) -> Document:
+        shares: IntervalEstimates = shares_of(estimate, self.labels, None)
+        return {"group": name if name != EVERYBODY else None, **to_jsonable(shares)}
+
+
+def _numeric_document(found: NumericSummary) -> Document:
+    low, high = found.median.interval(LEVEL)
+    return {
+        "median_of_reports": {  # as an estimate of the mean
+            "value": float(found.median.value),
+            "standard_error": float(found.median.standard_error),
+            "bias_bound": float(found.median.bias_bound),
+            "interval": [float(low), float(high)],
+        },
+        "best": {"name": found.best.name, "reason": found.best.reason},
+        "quantiles": [{"share": share, **asdict(quantile)} for share, quantile in found.quantiles],
+    }
+
+
+def _without_classes(each: ReleasedBatch) -> Document:
+    return {name: value for name, value in asdict(each).items() if name != "classes"}
+
+
+def _class_document(each: ClassGuarantee) -> Document:
+    return {
+        "class": each.name,
+        "local": each.local,
+        "most_reports_of_a_device": each.most_reports,
+        "local_of_all_rounds": each.all_local,
+        "latest": each.latest and to_jsonable(central_document(each.latest)),
+        "each_batch": each.every and to_jsonable(central_document(each.every)),
+        "all_rounds": _composed_document(each.composed),
+    }
+
+
+def _composed_document(both: CentralDP | Composition | Missing) -> Any:
+    if isinstance(both, Missing):
+        return to_jsonable(both)
+    if both.epsilon is None:
+        return to_jsonable(Missing(getattr(both, "reason", "")))
+    return {"epsilon": both.epsilon, "delta": both.delta, "method": both.method, "source": both.source}
+
+
+# Estimates as a table for other programs: one row for each round, group and component, as CSV or Parquet.
+
+
+SCHEMA: dict[str, Any] = {
+    "round": pl.Int64,
+    "group": pl.String,  # null for everybody
+    "label": pl.String,
+    "n": pl.Int64,
+    "value": pl.Float64,
+    "standard_error": pl.Float64,
+    "population_error": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "bias_bound": pl.Float64,
+}
+
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\n＝＋－＠]")  # also in full width
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
+def table(answers: CampaignAnswers) -> pl.DataFrame:
+    """All estimates of a campaign, by round; the interval has the level of the documents."""
+    rows = [
+        (each.t, shares.get("group"), label, shares["n"], *map(float, numbers), float(shares["bias_bound"]))
+        for each in answers.rounds()
+        for shares in answers.document(each)["groups"]
+        for label, numbers in _components(shares)
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _components(shares: Document) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Label, value, both errors and both ends of each component of an estimate."""
+    columns = (shares[name] for name in ("labels", "value", "standard_error", "population_error", "interval"))
+    for label, value, error, population, (low, high) in zip(*columns, strict=True):
+        yield label, (value, error, population, low, high)
+
+
+def as_csv(frame: pl.DataFrame) -> bytes:
+    """The table as CSV with a header line.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front, and characters that a terminal would
+    obey are written out; numbers stay as they are, and so do texts that are plain numbers.
+    """
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    return frame.with_columns(pl.col(texts).map_elements(_tame, return_dtype=pl.String)).write_csv().encode()
+
+
+def _tame(text: str) -> str:
+    shown = printable(text)
+    runs = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{shown}" if runs else shown
+
+
+def as_parquet(frame: pl.DataFrame) -> bytes:
+    """The table as Parquet."""
+    target = BytesIO()
+    frame.write_parquet(target)
+    return target.getvalue()

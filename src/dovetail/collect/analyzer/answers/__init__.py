@@ -1,1 +1,0 @@
-"""What subscribers may ask: estimates, exports, guarantees in sentences; no report is opened or counted here."""

@@ -1,0 +1,605 @@
+"""Attacks on a table's values: from what the attacker knows about everybody to an attacker that guesses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dovetail.attack.experiment.run_attack import AttackResult, run_attack
+from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, success_bound
+from dovetail.attack.experiment.voter_selection import select_voters
+from dovetail.core.display import mute
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, MissingExtraError, ParameterError, UnsupportedError
+from dovetail.core.progress import Progress
+from dovetail.core.stages import ATTACKS, Attack, FrequencyRandomizer, Knowledge, NumericRandomizer, Reports, Shuffler
+from dovetail.estimate.frequency import project_shares
+from dovetail.estimate.grouped import GroupedFrequencyEstimator
+from dovetail.estimate.local import local_error
+from dovetail.job.build import build_collection
+from dovetail.job.collection import Collection
+from dovetail.job.config import (
+    AttackSection,
+    EstimateSection,
+    GroupsSection,
+    RandomizeSection,
+    RunConfig,
+    ShuffleSection,
+)
+from dovetail.memorize.copying.data_copying import CopyingTest
+from dovetail.memorize.copying.mixed_types import MixedTypes
+from dovetail.memorize.dejavu.inference import LabelInference, infer_by_neighbours
+from dovetail.memorize.dejavu.models import between
+from dovetail.memorize.dejavu.score import Attacked, Partition
+from dovetail.report.document import Learnability, MeasuredAttack, Missing
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.table.data_section import DataSection
+from dovetail.table.reader import READ_TABLE, Read, Survey
+from dovetail.table.released import to_columns
+
+MOST_TEXTS = 100
+ALL_WEIGHED = "all reports that can be the target's are weighed"
+
+Labels = NDArray[np.int64]  # (n,)
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class ColumnKnowledge(Knowledge):
+    """What an attacker knows about everybody beforehand.
+
+    Parameters
+    ----------
+    survey : Survey
+        Its public columns.
+    groups : GroupsSection, optional
+        Who is near (r* in the paper: as near as the shuffler's groups reach).
+    similar : column names
+        Known besides: numbers, or texts, which are equal or not.
+    pool : bool
+        Put people of whom nobody else's like is known into one class, instead of refusing.
+    seen : reports, optional
+        A released batch to learn from; without it one more is drawn.
+    """
+
+    survey: Survey
+    groups: GroupsSection | None
+    similar: list[str]
+    pool: bool = False
+    seen: Reports | None = None
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise UnsupportedError(
+                "an attack on values needs public columns that it knows: those of the groups, or similar ones"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """All that is known."""
+        near = [] if self.groups is None else self.groups.columns
+        return list(dict.fromkeys([*near, *self.similar]))
+
+    def places(self, targets: Labels, *, votes: int, rng: Entropy) -> Labels:
+        """Places (targets, votes) whose reports vote for each target."""
+        groups = self.groups
+        similar = self._likeness(self.similar) if self.similar else None
+        within = None
+        if groups is not None and groups.nearest is not None:  # the nearest of all are near
+            if similar is not None:
+                raise UnsupportedError(
+                    "the majority vote has no radius in groups of the nearest people, so similar columns cannot "
+                    "choose among those within it; leave them out, or use groups within a radius"
+                )
+            similar = self.survey.numbers(groups.columns)
+        elif groups is not None and groups.labels is not None and not groups.radius:
+            codes = self.survey.public[groups.labels].cast(pl.String).rank("dense").to_numpy()
+            within = (codes.astype(np.float64), 0.0)
+        elif groups is not None:
+            within = (self.survey.numbers(groups.columns), groups.radius or 0.0)
+        return select_voters(targets, within=within, similar=similar, votes=min(votes, self.survey.n), rng=rng)
+
+    def points(self) -> NDArray[np.float64]:
+        """Everybody's place (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
+        return self._likeness(self.columns)
+
+    def told_apart(self) -> Labels:
+        """Number (n,) of the class of people of whom exactly the same is known, even if it is one person."""
+        return self._ranks()
+
+    def _likeness(self, names: list[str]) -> NDArray[np.float64]:
+        """Columns (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
+        parts = []
+        for name in names:
+            column = self.survey.public[name]
+            if column.dtype == pl.String and column.cast(pl.Float64, strict=False).null_count() == column.len():
+                if column.n_unique() > MOST_TEXTS:
+                    raise DataError(
+                        f"column {name!r}: {column.n_unique():,} different texts; an attacker compares numbers "
+                        f"or at most {MOST_TEXTS} texts."
+                    )
+                parts.append(column.to_dummies().to_numpy() / 2**0.5)
+            else:
+                parts.append(_in_deviations(self.survey.numbers([name])))
+        return np.column_stack(parts)
+
+    def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> Reports:
+        if self.seen is not None:
+            return self.seen
+        return shuffler.shuffle(randomizer.randomize(self.survey.values, rng), rng)
+
+    def classes(self) -> Labels:
+        codes = self._ranks()
+        sizes = np.bincount(codes)
+        lonely = np.flatnonzero(sizes[codes] == 1)
+        if lonely.size and not self.pool:
+            row = self.survey.public.select(self.columns).row(int(lonely[0]))
+            first = ", ".join(f"{name} {value}" for name, value in zip(self.columns, row, strict=True))
+            raise DataError(
+                f"{lonely.size:,} people are a class of their own, such as {first}: nothing can be learned about "
+                "them from others; leave columns out or join their values."
+            )
+        codes[lonely] = sizes.argmax() if lonely.size == 1 else -1
+        return codes
+
+    def _ranks(self) -> Labels:
+        ranks = self.survey.public.select(pl.struct(self.columns).rank("dense")).to_series()
+        return ranks.to_numpy().astype(np.int64)
+
+
+def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    size = np.frexp(np.abs(numbers).max(axis=0))[1]
+    plain = np.ldexp(np.ldexp(numbers, -(size // 2)), size // 2 - size)  # in two steps: squares must not overflow
+    spread = plain.std(axis=0)
+    return np.asarray(plain / np.where(spread > 0.0, spread, 1.0))
+
+
+def attacks(
+    collection: Collection, wanted: AttackSection, rng: Entropy, progress: Progress
+) -> dict[str, MeasuredAttack | Missing] | Missing:
+    """The attacks of a rehearsal on a random sample of people."""
+    if not isinstance(collection.randomizer, FrequencyRandomizer):
+        return Missing("the attacks guess categories; the private column is a number")
+    try:
+        known = ColumnKnowledge(collection.survey, collection.groups, wanted.similar, pool=True)
+    except UnsupportedError as error:
+        return Missing(str(error))
+    targets = rng.permutation(collection.n)[: wanted.targets]
+    kinds = [ATTACKS[name] for name in dict.fromkeys(wanted.attacks)]
+    bound = bound_of(known, collection.randomizer, collection.shuffler, targets=targets, delta=collection.delta)
+    return {kind.label: _measured(kind, known, collection, targets, wanted, bound, rng, progress) for kind in kinds}
+
+
+def bound_of(
+    known: ColumnKnowledge,
+    randomizer: FrequencyRandomizer,
+    shuffler: Shuffler,
+    *,
+    targets: Labels,
+    delta: float = DELTA,
+) -> SuccessBound | Missing:
+    """What no attacker who knows these columns exceeds on average."""
+    try:
+        return success_bound(
+            randomizer, shuffler, known.survey.values, targets=targets, known=known.told_apart(), delta=delta
+        )
+    except UnsupportedError as error:
+        return Missing(str(error))
+
+
+def _measured(
+    kind: type[Attack],
+    known: ColumnKnowledge,
+    collection: Collection,
+    targets: Labels,
+    wanted: AttackSection,
+    bound: SuccessBound | Missing,
+    rng: Entropy,
+    progress: Progress,
+) -> MeasuredAttack | Missing:
+    randomizer, shuffler, chosen = collection.randomizer, collection.shuffler, wanted.settings_of(kind)
+    assert isinstance(randomizer, FrequencyRandomizer)  # checked by the caller
+    try:
+        found = run_attack(
+            kind.prepare(known, randomizer, shuffler, targets=targets, rng=rng, **chosen),
+            randomizer, collection.survey.values, shuffler,
+            shuffles=wanted.trials, randomizations=1, rng=rng,
+            progress=lambda done, total: progress(f"{kind.label}: {shuffler.name}", done, total),
+        )  # fmt: skip
+    except (UnsupportedError, DataError) as error:
+        return Missing(str(error))
+    votes = kind.weighed(collection.n, chosen)
+    return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes, bound=bound)
+
+
+def measured(found: AttackResult, *, votes: int | Missing, bound: SuccessBound | Missing) -> MeasuredAttack:
+    """The numbers of an attack with one randomization for each order."""
+    best = found.better
+    return MeasuredAttack(
+        name=found.name,
+        success=best.success,
+        chance=found.chance,
+        interval=best.interval,
+        vulnerable=float((found.by_person >= found.vulnerable_at).mean()),
+        targets=len(found.by_person),
+        trials=found.shuffles,
+        votes=votes,
+        level=found.level,
+        vulnerable_at=found.vulnerable_at,
+        mounted=found.mounted,
+        alone=found.success,
+        remark=found.remark,
+        bound=bound if isinstance(bound, Missing) else bound.value,
+        bound_by=bound if isinstance(bound, Missing) else bound.source,
+    )
+
+
+# An attack on a table whose truth is known: the collection, who is attacked, and what the attacker knows.
+
+
+_ROW = "row"
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class AttackExperiment:
+    """A collection under attack.
+
+    Parameters
+    ----------
+    collection : Collection of categories
+    similar : column names
+        What the attacker knows besides the columns of the groups.
+    reach : float, optional
+        r*, within which the attacker looks, where it is not the radius of the groups.
+    """
+
+    collection: Collection
+    similar: list[str]
+    reach: float | None = None
+
+    @classmethod
+    def of(
+        cls, path: str, *, private: str, person: str | None, similar: list[str], randomize: RandomizeSection,
+        shuffle: ShuffleSection, reach: float | None = None, categories: list[str] | None = None,
+        beside: Sequence[str] = (), read: Read = READ_TABLE, rng: Entropy,
+    ) -> Self:  # fmt: skip
+        """Read the table and build everything.
+
+        Parameters
+        ----------
+        categories : those that the reports were made for; default: those of the table
+        beside : public columns to keep besides
+        read : how the table is read
+        """
+        table = read(path)
+        if person is None:
+            if _ROW in table.columns:
+                raise ParameterError(f"{path}: has a column {_ROW!r}; name the column of people with --person.")
+            table, person = table.with_row_index(_ROW, offset=1), _ROW
+        near = [] if shuffle.groups is None else shuffle.groups.columns
+        public = [name for name in dict.fromkeys([*near, *similar, *beside]) if name != person]
+        data = DataSection(private=private, person=person, public=public, categories=categories)
+        settings = RunConfig(schema_version=1, mode="rehearsal", data=data, randomize=randomize, shuffle=shuffle)
+        if reach is not None and (shuffle.groups is None or shuffle.groups.nearest is not None):
+            raise ParameterError("--reach goes with groups of --labels, or of --points with --radius.")
+        return cls(build_collection(settings, rng, table=table), similar, reach)
+
+    @property
+    def randomizer(self) -> FrequencyRandomizer:
+        """What randomizes each value."""
+        randomizer = self.collection.randomizer
+        assert isinstance(randomizer, FrequencyRandomizer)  # the table has categories
+        return randomizer
+
+    @property
+    def names(self) -> pl.Series:
+        """Of the people (n,), in the order of the collection; row numbers from 1 where the table names nobody."""
+        return self.collection.survey.people.to_series()
+
+    def knowledge(self, seen: Any = None) -> ColumnKnowledge:
+        """What the attacker knows about everybody; `seen` is a released batch to learn from."""
+        groups = self.collection.groups
+        if groups is not None and self.reach is not None:
+            groups = groups.model_copy(update={"radius": self.reach})
+        return ColumnKnowledge(self.collection.survey, groups, self.similar, seen=seen)
+
+    def places_of(self, people: list[str]) -> NDArray[np.int64]:
+        """Where the named people stand in the collection."""
+        found = pl.Series(people).replace_strict(
+            self.names.cast(pl.String), range(self.collection.n), default=None, return_dtype=pl.Int64
+        )
+        if found.null_count():
+            raise DataError(f"nobody is called {people[int(found.is_null().arg_true()[0])]!r}; see --person.")
+        return found.to_numpy().astype(np.int64)
+
+
+# Does a released table repeat its people: the test for data-copying on a simulated release of half of them.
+
+
+MOST, LEAST = 20_000, 80
+NO_PUBLIC = "no public columns leave with the reports, so coincidences explain every released row"
+NO_VALUES = "the reports of this randomizer are no values, so no released row can equal a private one"
+
+
+def released_copies(collection: Collection, rng: Entropy) -> dict[str, Any] | Missing:
+    """Release a random half of the people and compare with them and with the others, who are the fresh sample.
+
+    Rows are the public columns with the report in the release, with the true value in the private table. Public
+    columns leave as they are, so released rows are near to the people that they are about; the numbers say how near.
+    """
+    survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
+    if not shuffler.keeps_places or not survey.public.width:
+        return Missing(NO_PUBLIC)
+    if isinstance(randomizer, FrequencyRandomizer) and not randomizer.names_values:
+        return Missing(NO_VALUES)
+    if survey.n < LEAST:
+        return Missing(f"half of the people are held out as a fresh sample, which needs {LEAST}, got {survey.n:,}")
+    if survey.n > MOST:
+        return Missing(f"copying is measured for at most {MOST:,} people, got {survey.n:,}")
+    here = np.zeros(survey.n, dtype=np.bool_)
+    here[rng.permutation(survey.n)[: survey.n // 2]] = True
+    try:
+        some = shuffler.restrict(here)
+        batch = some.shuffle(randomizer.randomize(survey.values[here], rng), rng)
+        people, others = (_rows(collection, survey.values[who], who) for who in (here, ~here))
+        reported = to_columns(randomizer, batch, collection.categories).to_series()
+        released = people.with_columns(reported.cast(people[_VALUE].dtype).alias(_VALUE))
+        constant = [name for name in people.columns if people[name].n_unique() == 1]
+        mixed = MixedTypes.fit(
+            people, others, ignore=constant, categories=texts(pl.concat([people, others]), constant)
+        )
+        prepared = CopyingTest.prepare(
+            mixed.points(people, "train"), mixed.points(others, "fresh"), overlap="keep",
+            widths=mixed.widths, seed=int(rng.below(1 << 31, 1)[0]),
+        )  # fmt: skip
+        found = prepared.test(mixed.points(released, "generated"), baselines=False)
+    except (UnsupportedError, DataError, MissingExtraError) as error:
+        return Missing(str(error))
+    copies, coincidences = found.duplicates.generated / found.m, found.duplicates.fresh / found.n
+    return {
+        "released": found.m,
+        "copies": copies,
+        "coincidences": coincidences,
+        "delta": {"value": found.overall.delta, "interval": list(found.interval)},
+        "p_copying": found.overall.p_copying,
+        "membership": found.membership.auc,
+        "verdict": found.verdict,
+    }
+
+
+_VALUE = "the private value"
+
+
+def texts(table: pl.DataFrame, ignored: list[str]) -> list[str]:
+    """Columns that are compared as categories although some of their texts may be numbers, such as 60 and 60+."""
+    return [
+        name
+        for name in table.columns
+        if name not in ignored
+        and table[name].dtype == pl.String
+        and table[name].str.strip_chars().cast(pl.Float64, strict=False).null_count()
+    ]
+
+
+def _rows(collection: Collection, values: Any, who: Any) -> pl.DataFrame:
+    """Public columns and the true value of some people."""
+    if isinstance(collection.randomizer, NumericRandomizer) or collection.categories is None:
+        column = pl.Series(_VALUE, np.asarray(values, dtype=np.float64))
+    else:
+        column = pl.Series(list(collection.categories), dtype=pl.String).gather(pl.Series(values)).alias(_VALUE)
+    return collection.survey.public.filter(pl.Series(who)).with_columns(column)
+
+
+# Label inference of our own releases: does the release with a person tell their value, beyond one without them.
+
+
+PAIRS = 10  # of releases
+MOST_ATTACKED = 500  # people in each direction of a pair
+_STEPS = 2e9  # differences of numbers in one pair
+_LEVEL = 0.05
+NO_CATEGORIES = "label inference guesses categories; the private column is a number"
+NO_HOLDOUT = f"it compares with a release of half of the people, which needs at least {LEAST}"
+
+Rows = NDArray[np.int64]  # (n,) places of people
+
+
+def released_labels(collection: Collection, rng: Entropy) -> dict[str, Any] | Missing:
+    """Guess each person's value from their public columns: by a release that they are in, and by one without them.
+
+    Deja vu with releases as the models. Ten times the people are cut into halves A and B, and each half is released
+    by itself. The guess is the value that most of the released rows nearest to a person name (K = 1; all rows as near
+    count), once in the release of the person's own half (target) and once in the other's (reference): what the
+    reference guesses is correlation, what the target guesses beyond that is this release's doing.
+
+    The p-value is Student's over the pairs of releases. People who share released rows are guessed alike, so a test
+    that counts people would reject far too often.
+
+    Source
+    ------
+    Meehan and others (2023), Do SSL Models Have Deja Vu?, section 1.3.1; on tables: infer_by_neighbours.
+    """
+    survey, randomizer = collection.survey, collection.randomizer
+    if not isinstance(randomizer, FrequencyRandomizer):
+        return Missing(NO_CATEGORIES)
+    if not collection.shuffler.keeps_places or not survey.public.width:
+        return Missing(NO_PUBLIC)
+    if not randomizer.names_values:
+        return Missing(NO_VALUES)
+    if survey.n < LEAST:
+        return Missing(f"{NO_HOLDOUT}, got {survey.n:,}")
+    if survey.n > MOST:
+        return Missing(f"label inference is measured for at most {MOST:,} people, got {survey.n:,}")
+    try:
+        points = _points(collection)
+        pairs = [_pair(collection, points, rng) for _ in range(PAIRS)]
+    except UnsupportedError as error:
+        return Missing(f"no half of the people can be held out: {error}")
+    except (DataError, MissingExtraError) as error:
+        return Missing(str(error))
+    return _document(pairs)
+
+
+def _points(collection: Collection) -> NDArray[np.float64]:
+    public = collection.survey.public
+    constant = [name for name in public.columns if public[name].n_unique() == 1]
+    mixed = MixedTypes.fit(public, public, ignore=constant, categories=texts(public, constant))
+    return mixed.points(public, "public columns")
+
+
+def _pair(collection: Collection, points: NDArray[np.float64], rng: Entropy) -> tuple[Attacked, Attacked]:
+    """Both directions of one pair of releases, of equally many people each."""
+    half = collection.n // 2
+    order = rng.permutation(collection.n)
+    halves = [np.sort(order[:half]), np.sort(order[half : 2 * half])]
+    released = [_release(collection, people, rng) for people in halves]
+    attacked = min(half, MOST_ATTACKED, max(LEAST // 2, int(_STEPS / (half * points.shape[1]))))
+    directions = []
+    for own, other in ((0, 1), (1, 0)):
+        people = halves[own][rng.permutation(half)[:attacked]]
+        guesses = [
+            _guess(points, collection.survey.values, people, halves[side], released[side]) for side in (own, other)
+        ]
+        directions.append(Attacked(*guesses))
+    return directions[0], directions[1]
+
+
+def _release(collection: Collection, people: Rows, rng: Entropy) -> NDArray[np.int64]:
+    """The reports (n,) of these people as they are released, row by row beside their public columns."""
+    here = np.zeros(collection.n, dtype=np.bool_)
+    here[people] = True
+    reports = collection.randomizer.randomize(collection.survey.values[people], rng)
+    return np.asarray(collection.shuffler.restrict(here).shuffle(reports, rng), dtype=np.int64)
+
+
+def _guess(
+    points: NDArray[np.float64], values: Rows, people: Rows, rows: Rows, released: NDArray[np.int64]
+) -> LabelInference:
+    """A value that no released row names is never guessed."""
+    truth, known = values[people], np.unique(released)
+    if len(known) < 2:
+        return LabelInference((truth == known[0]).astype(np.float64), np.zeros(len(people)))
+    named = np.isin(truth, known)
+    asked = np.column_stack([points[people], np.where(named, truth, known[0])])
+    different, place = np.unique(asked, axis=0, return_inverse=True)  # likes are guessed alike, so once
+    found = infer_by_neighbours(
+        different[:, :-1], different[:, -1], public=points[rows], public_labels=released, neighbours=1
+    )
+    return LabelInference(found.correct[place] * named, found.confidence[place])
+
+
+def _document(pairs: list[tuple[Attacked, Attacked]]) -> dict[str, Any]:
+    directions = [one for pair in pairs for one in pair]
+    spread = between(tuple(float(np.mean([one.advantages.mean() for one in pair])) for pair in pairs))
+    gap, deviation = float(np.mean(spread.gaps)), spread.deviation or 0.0
+    reach = float(student.ppf(1.0 - _LEVEL / 2.0, PAIRS - 1)) * deviation / math.sqrt(PAIRS)
+    counts, attacked = Partition.of(directions), sum(one.n for one in directions)
+    p_value = spread.p_value if spread.p_value is not None else float(gap == 0.0)  # without spread: by its value
+    return {
+        "pairs": PAIRS,
+        "attacked": attacked,
+        "target_accuracy": float(np.mean([one.target.accuracy for one in directions])),
+        "reference_accuracy": float(np.mean([one.reference.accuracy for one in directions])),
+        "score": gap,
+        "interval": [max(-1.0, gap - reach), min(1.0, gap + reach)],
+        "p": p_value,
+        "partition": {name: value / attacked for name, value in vars(counts).items()},
+        "verdict": "nothing found" if p_value > _LEVEL or gap <= 0.0 else "repeats people",
+    }
+
+
+# How much about public groups can be learned from the order of a release: between no shuffle and a full one.
+
+
+DRAWS = 10
+
+
+def learnability(
+    wanted: EstimateSection,
+    survey: Survey,
+    randomizer: FrequencyRandomizer | NumericRandomizer,
+    shufflers: Sequence[Shuffler],
+    rng: Entropy,
+) -> dict[str, list[Learnability] | Missing]:
+    r"""For each shuffler the error of local estimates by each column of [estimate] by, in units of the uniform guess.
+
+    .. math:: \lambda = \frac{\sum_i \mathrm{TV}(E(t_i), \hat p(t_i))}{\sum_i \mathrm{TV}(E(t_i), (1/k, .., 1/k))}
+
+    The estimate of a group counts the reports at its places and takes the known noise away; it knows nothing of the
+    shuffle. Groups below `min_group_size` are left out. Means over a few releases, the same for every shuffler.
+
+    Source
+    ------
+    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, section 5: lambda(r).
+    """
+    names = [shuffler.name for shuffler in shufflers]
+    if not isinstance(randomizer, FrequencyRandomizer):
+        return dict.fromkeys(names, Missing("learnability is about shares; the private column is a number"))
+    if not wanted.by:
+        return dict.fromkeys(names, Missing("no grouping column was asked for: list it in [estimate] by"))
+    orders: dict[str, Shuffler] = {"identity": Identity(survey.n), "uniform": Uniform(survey.n)}
+    orders |= {shuffler.name: shuffler for shuffler in shufflers}
+    found: dict[str, list[Learnability]] = {name: [] for name in names}
+    reasons = []
+    for by in wanted.by:
+        groups = _Groups.of(survey, by, wanted.min_group_size)
+        try:
+            errors = _errors(groups, survey, randomizer, orders, rng)
+        except UnsupportedError as error:
+            reasons.append(f"by {by!r}: {error}")
+            continue
+        ends = {name: errors[name] for name in ("identity", "uniform")}
+        for name in names:
+            found[name].append(Learnability(by, errors[name], **ends, groups=groups.count, draws=DRAWS))
+    return {name: entries or Missing("; ".join(reasons)) for name, entries in found.items()}
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Places that count: those of groups that are large enough."""
+
+    here: NDArray[np.bool_]  # (n,)
+    group: NDArray[np.int64]  # (places that count,)
+    count: int
+
+    @classmethod
+    def of(cls, survey: Survey, by: str, least: int) -> _Groups:
+        codes = survey.public[by].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1
+        large = np.bincount(codes) >= least
+        here = large[codes]
+        return cls(here, (np.cumsum(large) - 1)[codes[here]], int(large.sum()))
+
+
+def _errors(
+    groups: _Groups, survey: Survey, randomizer: FrequencyRandomizer, orders: Mapping[str, Shuffler], rng: Entropy
+) -> dict[str, float]:
+    if groups.count == 0:
+        raise UnsupportedError("no group is as large as min_group_size")
+    counts = np.zeros((groups.count, randomizer.k))
+    np.add.at(counts, (groups.group, survey.values[groups.here]), 1.0)
+    truth = (counts / counts.sum(axis=1, keepdims=True))[groups.group]
+    total = dict.fromkeys(orders, 0.0)
+    for _ in range(DRAWS):
+        reports = randomizer.randomize(survey.values, rng)
+        for name, order in orders.items():
+            laws = local_shares(randomizer, order.shuffle(reports, rng)[groups.here], groups.group)
+            total[name] += local_error(laws, truth)
+    return {name: error / DRAWS for name, error in total.items()}
+
+
+def local_shares(randomizer: FrequencyRandomizer, reports: Reports, groups: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Law of the value at each place (n, k): of the reports at the places of its group, the noise taken away.
+
+    `Debiased(GroupShares(..))`, for every randomizer.
+    """
+    tally = GroupedFrequencyEstimator(randomizer, groups=int(groups.max()) + 1).tally(reports, groups)
+    return project_shares(randomizer.invert(tally.counts, tally.n))[groups]

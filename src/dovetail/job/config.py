@@ -1,0 +1,545 @@
+"""The configuration of a run: TOML, typed, with no key that is silently ignored."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, create_model, model_validator
+from pydantic_core import PydanticCustomError
+
+from dovetail.account.compose import CHANGES, WORD
+from dovetail.core.checks import nearest
+from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.registry import Declared, Registry
+from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Randomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, VectorRandomizer
+from dovetail.table.data_section import Chosen, DataSection, Section, parse_section, read_toml
+
+# The sections of a configuration: typed tables that refuse what does not fit together.
+#
+# What mechanisms can be set comes from their declarations: a section takes the keys of those that it names.
+
+
+MOST_MIXED = 40.0  # epsilon of a person among others with other epsilons
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _MechanismSection(Section):
+    """A section whose further keys are the settings of the mechanisms that it names."""
+
+    registry: ClassVar[Registry[Any]]
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        """The mechanisms that a table names."""
+        raise NotImplementedError  # abstract: pydantic's metaclass leaves no room for ABC
+
+    @classmethod
+    def choose(cls, raw: Any) -> Self:
+        if not isinstance(raw, dict):
+            return cls.model_validate(raw)
+        raw = {key: value for key, value in raw.items() if value is not None}  # as TOML has it
+        try:
+            model = with_settings(cls, tuple(cls.named(raw)))
+        except ParameterError as error:
+            raise ValueError(str(error)) from None
+        for key in raw:
+            if key not in model.model_fields:
+                _refuse_settings_of_others(key, cls.registry)
+                raise PydanticCustomError("unknown_key", "unknown", {"key": key, "known": [*model.model_fields]})
+        chosen: Self = model.model_validate(raw)
+        return chosen
+
+    def settings_of(self, kind: type[Declared]) -> dict[str, Any]:
+        """What this section says about the settings of one mechanism."""
+        return {one.name: getattr(self, one.name) for one in kind.settings()}
+
+
+def _refuse_settings_of_others(key: str, registry: Registry[Any]) -> None:
+    """ValueError for a key that belongs to mechanisms which are not named."""
+    takers = [repr(kind.name) for kind in registry if any(one.name == key for one in kind.settings())]
+    if takers:
+        raise ValueError(f"`{key}` goes with {registry.kind} {' or '.join(takers)}")
+
+
+@cache
+def with_settings(section: type[Chosen], kinds: tuple[type[Declared], ...]) -> type[Chosen]:
+    """`section` with the settings of these mechanisms as further keys."""
+    own = {one.name: one for kind in kinds for one in kind.settings() if one.name not in section.model_fields}
+    keys: dict[str, Any] = {one.name: (one.annotation, ... if one.required else one.default) for one in own.values()}
+    return create_model(section.__name__, __base__=section, **keys)
+
+
+def _chosen(section: type[Section]) -> BeforeValidator:
+    return BeforeValidator(lambda raw: raw if isinstance(raw, section) else section.choose(raw))
+
+
+class RandomizeSection(_MechanismSection):
+    """What happens on the device.
+
+    With `by`, a public column, `epsilons` sets the epsilon of people by its texts; all others have `epsilon`.
+    """
+
+    registry: ClassVar[Registry[Any]] = RANDOMIZERS
+    randomizer: str = "krr"
+    epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
+    by: str | None = None
+    epsilons: dict[str, Annotated[float, Field(gt=0, le=MOST_MIXED, allow_inf_nan=False)]] = Field(default={})
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        return [RANDOMIZERS[raw.get("randomizer", "krr")]]
+
+    @property
+    def kind(self) -> type[Randomizer]:
+        """The class of the randomizer."""
+        return RANDOMIZERS[self.randomizer]
+
+    @model_validator(mode="after")
+    def _classes(self) -> Self:
+        if (self.by is None) != (not self.epsilons):
+            raise ValueError("`by` names the public column whose texts `epsilons` lists: give both or neither")
+        if self.by is not None and self.randomizer != "krr":
+            raise ValueError('`by` goes with randomizer "krr"')
+        if self.by is not None and self.epsilon > MOST_MIXED:
+            raise ValueError(f"`epsilon` must be at most {MOST_MIXED:g} beside `by`, got {self.epsilon!r}")
+        return self
+
+
+class GroupsSection(Section):
+    """Who must be indistinguishable by order: equal or near labels, or points within a radius, or nearest points."""
+
+    labels: str | None = None
+    points: Annotated[list[str], Field(min_length=1)] | None = None
+    radius: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    nearest: Annotated[int, Field(ge=2)] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The public columns that the groups are made of."""
+        return [self.labels] if self.labels is not None else list(self.points or [])
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.labels is None) == (self.points is None):
+            raise ValueError("`groups` takes either `labels` (one column) or `points` (columns of coordinates)")
+        if self.labels is not None and self.nearest is not None:
+            raise ValueError("`nearest` goes with `points`")
+        if self.points is not None and (self.radius is None) == (self.nearest is None):
+            raise ValueError("`points` takes either `radius` or `nearest`")
+        return self
+
+
+class ShuffleSection(_MechanismSection):
+    """What happens in between."""
+
+    registry: ClassVar[Registry[Any]] = SHUFFLERS
+    shuffler: str = "uniform"
+    alpha: Annotated[float, Field(ge=0)] | None = None
+    groups: GroupsSection | None = None
+    compare: list[str] = Field(default=[])
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        compare = raw.get("compare", [])
+        return [
+            SHUFFLERS[name]
+            for name in (raw.get("shuffler", "uniform"), *(compare if isinstance(compare, list) else []))
+        ]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        coordinates = None if self.groups is None else len(self.groups.points or [])
+        for name in (self.shuffler, *self.compare):
+            kind = SHUFFLERS[name]
+            objection = kind.objection(alpha=self.alpha, coordinates=coordinates, settings=self.settings_of(kind))
+            if objection:
+                raise ValueError(objection)
+        return self
+
+
+class PromiseSection(Section):
+    """What the central guarantee is stated for, and who makes the noise that it rests on.
+
+    `trust`: "local", every person's own report; "shuffler", which adds dummies so that the batch is
+    (`epsilon`, `delta`)-private, and reads every answer together with the analyst; "users", who send dummies
+    themselves, so that it is as long as `honest` of them do (default: all).
+    """
+
+    trust: Literal["local", "shuffler", "users"] = "local"
+    epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)] | None = None
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    honest: Annotated[int, Field(ge=1)] | None = None
+    cap: Annotated[float, Field(gt=0)] | None = None
+    spread: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.trust == "local") != (self.epsilon is None):
+            raise ValueError(
+                '`epsilon` is what the dummies of `trust` = "shuffler" or "users" promise: give both or neither'
+            )
+        if self.spread is not None and self.cap is None:
+            raise ValueError("`spread` divides what `cap` pays for among so many rounds: set `cap` too")
+        return self
+
+
+class EstimateSection(Section):
+    """What the analyst wants."""
+
+    by: list[str] = Field(default=[])
+    min_group_size: Annotated[int, Field(ge=2)] = 50
+    estimator: Literal["rao-blackwell", "best"] = "rao-blackwell"
+    window: Annotated[int, Field(ge=1)] | None = None
+    unbiased: bool = False
+
+
+class AttackSection(_MechanismSection):
+    """The attacks that a rehearsal mounts on itself; the first one is the headline."""
+
+    registry: ClassVar[Registry[Any]] = ATTACKS
+    attacks: Annotated[list[str], Field(min_length=1)] = Field(
+        default=["sender_posterior", "majority", "correlation", "definetti"]
+    )
+    similar: list[str] = Field(default=[])
+    trials: Annotated[int, Field(ge=2)] = 50
+    targets: Annotated[int, Field(ge=1)] = 10_000
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        attacks = raw.get("attacks", cls.model_fields["attacks"].default)
+        return [ATTACKS[name] for name in attacks] if isinstance(attacks, list) else []
+
+
+AnyRandomizeSection = Annotated[SerializeAsAny[RandomizeSection], _chosen(RandomizeSection)]
+AnyShuffleSection = Annotated[SerializeAsAny[ShuffleSection], _chosen(ShuffleSection)]
+AnyAttackSection = Annotated[SerializeAsAny[AttackSection], _chosen(AttackSection)]
+
+
+# The section [memoize] of a configuration: one permanent answer for all rounds, for values that never change.
+
+
+class MemoizeSection(Section):
+    """Everybody draws one answer and sends it in every round. All rounds together promise what one does.
+
+    `time` names the column of rounds. `constant_values` = true is your word that nobody's value changes over them;
+    without it nothing can be promised.
+    """
+
+    time: str
+    constant_values: bool = False
+
+    def refuse_others(self, config: Any) -> None:
+        """ValueError where the assumption is not made, and for what would break it."""
+        if not self.constant_values:
+            raise ValueError(CHANGES.replace(WORD, "[memoize] takes `constant_values` = true"))
+        if config.data.person is None:
+            raise ValueError("[memoize] follows people over rounds: name their column as `person`")
+        shuffle = config.shuffle
+        for place, given in {
+            "[data] time": config.data.time is not None,
+            '[promise] trust = "shuffler"': config.promise.trust != "local",
+            "[promise] cap": config.promise.cap is not None,
+            "[shuffle] compare": bool(shuffle.compare),
+            "[shuffle] alpha": shuffle.alpha is not None,
+            f"[data] the column of rounds {self.time!r} as public, private or person": self.time
+            in (config.data.private, config.data.person, *config.data.public),
+        }.items():
+            if given:
+                raise ValueError(
+                    f"{place} does not go with [memoize]: only rounds that are mixed evenly, without fresh noise, "
+                    "are post-processing of permanent answers"
+                )
+
+
+# The section [vector] of a configuration: the private column holds arrays, and their mean is asked for.
+
+
+DEFAULT = "closest_direction"
+
+
+class VectorSection(Section):
+    """What is the mean of people's vectors of `dimension` numbers, each shortened to Euclidean length `clip`?
+
+    Both are public, chosen before vectors are seen. `randomizer` names what each device runs, whose settings are
+    further keys; `epsilon` is of one report, `delta` of the shuffled batch, with `honest` people (default: all).
+    """
+
+    dimension: Annotated[int, Field(ge=1, le=65_536)]
+    clip: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    randomizer: str = DEFAULT
+    epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    honest: Annotated[int, Field(ge=1)] | None = None
+
+    @classmethod
+    def choose(cls, raw: Any) -> Self:
+        if not isinstance(raw, dict):
+            return cls.model_validate(raw)
+        try:
+            kind = VECTOR_RANDOMIZERS[raw.get("randomizer", DEFAULT)]
+        except ParameterError as error:
+            raise ValueError(str(error)) from None
+        model = with_settings(cls, (kind,))
+        for key in raw:
+            if key not in model.model_fields:
+                raise PydanticCustomError("unknown_key", "unknown", {"key": key, "known": [*model.model_fields]})
+        chosen: Self = model.model_validate(raw)
+        return chosen
+
+    def mechanism(self) -> VectorRandomizer:
+        """What each device runs."""
+        kind: Any = VECTOR_RANDOMIZERS[self.randomizer]
+        settings = {one.name: getattr(self, one.name) for one in kind.settings()}
+        made: VectorRandomizer = kind(d=self.dimension, radius=self.clip, epsilon=self.epsilon, **settings)
+        return made
+
+    def refuse_others(self, given: set[str], data: Any) -> None:
+        """ValueError for what does not go with vectors."""
+        for name in ("randomize", "shuffle", "promise", "estimate", "attack", "memoize", "strings"):
+            if name in given:
+                raise ValueError(
+                    f"[{name}] does not go with [vector], which says randomizer, epsilon, delta and honest itself"
+                )
+        for name in ("categories", "lower", "time", "public", "labels", "table", "unconfirmed"):
+            if getattr(data, name) not in (None, [], {}):
+                raise ValueError(f"[data] {name} does not go with [vector]: remove one of them")
+        if data.duplicates != "refuse" or data.missing != "refuse":
+            raise ValueError('[vector] takes one whole array of each person: `duplicates` and `missing` are "refuse"')
+
+
+AnyVectorSection = Annotated[
+    SerializeAsAny[VectorSection],
+    BeforeValidator(lambda raw: raw if isinstance(raw, VectorSection) else VectorSection.choose(raw)),
+]
+
+
+# The section [strings] of a configuration: the private column holds texts, and there is no list of categories.
+
+
+class StringsSection(Section):
+    """Which strings do many people hold? Disjoint groups of people are asked for one byte more each.
+
+    `epsilon` and `delta` are of the whole search. `trust`: "shuffler", whose dummies hide exact counts, so that no
+    string is found that nobody holds, or "local", every person's own report. `levels` bytes of a string are asked
+    for, and `keep` beginnings go on to the next level.
+    """
+
+    epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    trust: Literal["shuffler", "local"] = "shuffler"
+    levels: Annotated[int, Field(ge=1, le=64)] = 8
+    keep: Annotated[int, Field(ge=1, le=1024)] = 256
+
+    def refuse_others(self, given: set[str], data: Any, *, release: bool) -> None:
+        """ValueError for what does not go with strings."""
+        for name in ("randomize", "shuffle", "promise", "estimate", "attack", "memoize"):
+            if name in given:
+                raise ValueError(f"[{name}] does not go with [strings], which says epsilon, delta and trust itself")
+        for name in ("categories", "lower", "time", "public"):
+            if getattr(data, name) not in (None, [], ()):
+                raise ValueError(f"[data] {name} does not go with [strings]: remove one of them")
+        if data.person is None:
+            raise ValueError(
+                "[strings] asks groups of people by a hash of their names: name their column as `person`"
+            )
+        if release and self.trust == "local":
+            raise ValueError(
+                'a release of strings needs [strings] trust = "shuffler": local noise finds strings that nobody holds'
+            )
+
+
+class RunConfig(Section):
+    """One run, from the table to the report."""
+
+    schema_version: Literal[1]
+    title: str | None = None
+    mode: Literal["rehearsal", "release"]
+    seed: Annotated[int, Field(ge=0)] | None = None
+    data: DataSection
+    randomize: AnyRandomizeSection | None = None
+    shuffle: AnyShuffleSection = ShuffleSection()
+    promise: PromiseSection = PromiseSection()
+    estimate: EstimateSection = EstimateSection()
+    attack: AnyAttackSection = AttackSection.choose({})
+    strings: StringsSection | None = None
+    vector: AnyVectorSection | None = None
+    memoize: MemoizeSection | None = None
+
+    @property
+    def numbers(self) -> list[str]:
+        """Public columns that must be numbers."""
+        groups = self.shuffle.groups
+        measured = [] if groups is None or (groups.labels is not None and not groups.radius) else groups.columns
+        return list(dict.fromkeys(measured))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        release = self.mode == "release"
+        if release and self.seed is not None:
+            raise ValueError("a release draws from the operating system and refuses `seed`; remove it")
+        if self.vector is not None:
+            self.vector.refuse_others(self.model_fields_set, self.data)
+            return self
+        if self.strings is not None:
+            self.strings.refuse_others(self.model_fields_set, self.data, release=release)
+            return self
+        if release and not self.data.numeric and self.data.categories is None:
+            raise ValueError("a release must declare `categories` (for numbers: `lower`, `upper`) in [data]")
+        if release and self.data.unconfirmed:
+            keys = ", ".join(f"`{key}`" for key in self.data.unconfirmed)
+            raise ValueError(
+                f"a release declares {keys} in [data] without looking at the table: confirm or correct them, then "
+                "delete `unconfirmed`"
+            )
+        if release and self.shuffle.compare:
+            raise ValueError("`compare` is for rehearsals: a release uses one shuffler")
+        if release and not SHUFFLERS[self.shuffle.shuffler].moves_reports:
+            raise ValueError(
+                f'a release must shuffle: `shuffler` "{self.shuffle.shuffler}" would publish who sent what'
+            )
+        if release and "attack" in self.model_fields_set:
+            raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
+        if self.memoize is not None:
+            self.memoize.refuse_others(self)
+        self._trusted()
+        self._by_class()
+        question = "mean" if self.data.numeric else "frequency"
+        if self.randomize is not None and question != self.randomize.kind.question:
+            *most, last = [kind.name for kind in RANDOMIZERS if kind.question == question]
+            wanted = f"{', '.join(most)} or {last}"
+            raise ValueError(
+                f"randomizer {self.randomize.randomizer!r} does not fit the private column: use {wanted}"
+                + ("" if self.data.numeric else ", or declare `lower` and `upper` in [data]")
+            )
+        if self.estimate.estimator != "rao-blackwell" and not self.data.numeric:
+            raise ValueError("[estimate] estimator is for numbers; shares have one")
+        self._stream_or_table()
+        wanted_columns = {
+            "[shuffle] groups": self.shuffle.groups.columns if self.shuffle.groups else [],
+            "[estimate] by": self.estimate.by,
+            "[randomize] by": [self.randomize.by] if self.randomize is not None and self.randomize.by else [],
+            "[attack] similar": self.attack.similar,
+        }
+        for place, names in wanted_columns.items():
+            for name in names:
+                if name not in self.data.public:
+                    raise ValueError(
+                        f"{place}: column {name!r} is not listed in [data] public{nearest(name, self.data.public)}"
+                    )
+        return self
+
+    def _trusted(self) -> None:
+        """Whether what is collected fits to who makes the noise."""
+        if self.promise.trust == "local":
+            if self.randomize is None:
+                raise ValueError(
+                    '[randomize] is missing: without local noise, set [promise] trust = "shuffler" or "users"'
+                )
+            return
+        needs = f'[promise] trust = "{self.promise.trust}"'
+        if self.data.numeric and self.randomize is not None:
+            raise ValueError(f"{needs} goes without [randomize] for numbers: they are rounded to a grid and sent")
+        if self.promise.trust == "users" and self.randomize is not None:
+            raise ValueError(f"{needs} goes without [randomize]: people send their answers as they are")
+        if self.randomize is not None and self.randomize.randomizer != "krr":
+            raise ValueError(f'{needs} goes without [randomize], or with randomizer "krr" as a second layer')
+        places = {
+            "[data] time": self.data.time is not None,
+            "[estimate] estimator": self.estimate.estimator != "rao-blackwell",
+            **self._other_shuffles,
+            **self._of_one_table,
+        }
+        self._refuse(places, f"does not go with {needs}; remove it")
+
+    def _by_class(self) -> None:
+        """Whether what is asked for goes with epsilons that differ: reports are mixed and carry no class."""
+        if self.randomize is None or self.randomize.by is None:
+            return
+        places = {
+            f'[promise] trust = "{self.promise.trust}"': self.promise.trust != "local",
+            "[data] time": self.data.time is not None,
+            **self._other_shuffles,
+            **self._of_one_table,
+        }
+        self._refuse(places, "does not go with [randomize] by; remove one of them")
+
+    def _stream_or_table(self) -> None:
+        """Whether what is asked for goes with rounds of a stream, or with one table."""
+        if self.data.time is None:
+            only = {
+                "[promise] cap": self.promise.cap,
+                "[estimate] window": self.estimate.window,
+                "[estimate] unbiased": self.estimate.unbiased or None,
+            } | {f"[shuffle] {name}": value for name, value in files_of(self.shuffle, of_streams=True).items()}
+            given = {place: value is not None for place, value in only.items()}
+            self._refuse(given, "is for streams: name the column of stamps, [data] time, or remove it")
+            return
+        self._refuse(self._of_one_table, "is for single tables, not for streams; remove it")
+        if self.promise.cap is not None and self.randomize and self.promise.cap < self.randomize.epsilon:
+            raise ValueError(
+                f"[promise] cap must be at least the {self.randomize.epsilon:g} nats of one report, "
+                f"got {self.promise.cap!r}"
+            )
+
+    @property
+    def _other_shuffles(self) -> dict[str, bool]:
+        """The place of a shuffle of other people than everybody, and whether there is one."""
+        return {f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform"}
+
+    @property
+    def _of_one_table(self) -> dict[str, bool]:
+        """Places of what needs to know whose report is whose, and whether they are given."""
+        return {
+            "[shuffle] compare": bool(self.shuffle.compare),
+            "[estimate] by": bool(self.estimate.by),
+            "[attack]": "attack" in self.model_fields_set,
+        }
+
+    @staticmethod
+    def _refuse(places: dict[str, bool], why: str) -> None:
+        """Refuse the first place that is given."""
+        for place, given in places.items():
+            if given:
+                raise ValueError(f"{place} {why}")
+
+
+def load_config(path: str | Path) -> RunConfig:
+    """Read and check a TOML file; paths in it are relative to the file.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the file, the key, what is wrong and the nearest known key.
+    """
+    place = Path(path)
+    config = parse_config(read_toml(place), name=str(place))
+    data = config.data.model_copy(update={"path": _beside(place, config.data.path)})
+    files = {name: _beside(place, path) for name, path in files_of(config.shuffle).items()}
+    return config.model_copy(update={"data": data, "shuffle": config.shuffle.model_copy(update=files)})
+
+
+def files_of(section: ShuffleSection, *, of_streams: bool = False) -> dict[str, str | None]:
+    """The files that the settings of shufflers name; with `of_streams` those that go with streams only."""
+    kinds = [SHUFFLERS[name] for name in (section.shuffler, *section.compare)]
+    settings = [one for kind in kinds for one in kind.settings() if one.is_file]
+    names = [one.name for one in settings if one.is_of_streams or not of_streams]
+    return {name: getattr(section, name) for name in dict.fromkeys(names)}
+
+
+def _beside(config: Path, path: str | None) -> str | None:
+    """A path in a configuration is relative to it; an address is not."""
+    return path if path is None or "://" in path else str(config.parent / path)
+
+
+def parse_config(raw: dict[str, Any], *, name: str = "configuration") -> RunConfig:
+    """Check a configuration given as a dictionary."""
+    if "questions" in raw:
+        raise ConfigError(
+            f"{name}: [[questions]] go with `run` and `plan-questions` alone, on one table and without --engine."
+        )
+    return parse_section(RunConfig, raw, name=name)

@@ -1,0 +1,352 @@
+"""A rehearsal, where the truth is known, and a release, which remembers nothing else; and the folder of either."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from dovetail.core.display import mute
+from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
+from dovetail.core.errors import ParameterError, StorageError, UnsupportedError
+from dovetail.core.guarantee import LocalDP, OrderPrivacy
+from dovetail.core.progress import Progress, silent
+from dovetail.core.stages import Reports
+from dovetail.job.attacks import attacks, learnability
+from dovetail.job.collection import Collection, Fit, need_collection
+from dovetail.job.config import AttackSection, EstimateSection
+from dovetail.job.evaluate import evaluate, privacy_report, unmeasured_of
+from dovetail.ledger.files import publish
+from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
+from dovetail.report.document import Evaluation, Missing, PrivacyReport
+from dovetail.report.html import render_html
+from dovetail.report.number_format import upward
+from dovetail.shuffle.uniform import Uniform
+from dovetail.table.reader import as_text, canonical
+from dovetail.table.released import from_columns, to_columns
+
+# A rehearsal: the truth is known, so shufflers are compared on the same reports, attacked and scored.
+
+
+NOTHING = Missing("a rehearsal releases nothing")
+NO_TABLE = Missing('a rehearsal knows the truth and gives no table away; use mode = "release"')
+
+
+def rehearse(
+    collection: Collection,
+    *,
+    compare: Sequence[Fit] = (),
+    estimate: EstimateSection | None = None,
+    attack: AttackSection | None = None,
+    seed: int | None = None,
+    rng: Entropy | None = None,
+    progress: Progress = silent,
+) -> PrivacyReport:
+    """Truth is known: every shuffler that is compared gets the same reports, the estimates stand beside the truth.
+
+    Parameters
+    ----------
+    compare : functions of the public columns
+        Further shufflers, as `Collection.of` takes one.
+    estimate, attack : sections of a configuration, optional
+        What the analyst wants, and which attacks are mounted.
+    seed : int, optional
+        Draw from `dt.simulation(seed)`: the same rehearsal of the same collection again.
+
+    Raises
+    ------
+    ParameterError
+        For what is no `Collection`, and for a seed beside an `rng`.
+    UnsupportedError, DataError
+        Where an attack or an estimate that was asked for does not apply.
+
+    Examples
+    --------
+    >>> import dovetail as dt
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> krr = dt.KRR(k=2, epsilon=1.0)
+    >>> asked = Collection.of(table, private="answer", randomizer=krr, rng=dt.simulation(1))
+    >>> rehearse(asked, rng=dt.simulation(2)).evaluation.central.epsilon < 1.0
+    True
+    """
+    need_collection(collection)
+    if seed is not None and rng is not None:
+        raise ParameterError("give `seed` or `rng`, not both: `seed` stands for rng=dt.simulation(seed).")
+    rng, wanted = entropy_or_system(rng) if seed is None else simulation(seed), estimate or EstimateSection()
+    reports = collection.randomized(rng)
+    every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}
+    unmeasured = unmeasured_of(collection)
+    learned: dict[str, Any] = dict.fromkeys(every, unmeasured)
+    if unmeasured is None:
+        learned = learnability(
+            wanted, collection.survey, collection.randomizer, [one.shuffler for one in every.values()], rng
+        )
+    found = [
+        replace(
+            _one(one, reports, wanted, attack or AttackSection.choose({}), rng, progress),
+            learnability=learned[one.shuffler.name],
+        )
+        for one in every.values()
+    ]
+    from dovetail.job.attacks import (
+        released_copies,  # half a second
+        released_labels,
+    )
+
+    progress("copying", 0, 2)
+    copying = unmeasured or released_copies(collection, rng)
+    progress("copying", 1, 2)
+    labels = unmeasured or released_labels(collection, rng)
+    found[0] = replace(found[0], copying=copying, label_inference=labels)
+    progress("copying", 2, 2)
+    comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
+    return privacy_report(
+        collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=rng.seed, release=NOTHING,
+        sanitized=NO_TABLE, comparison=tuple(comparison.values()) if compare else (),
+    )  # fmt: skip
+
+
+def _one(
+    collection: Collection,
+    reports: Reports,
+    estimate: EstimateSection,
+    attack: AttackSection,
+    rng: Entropy,
+    progress: Progress,
+) -> Evaluation:
+    shuffler = collection.shuffler
+    progress(f"shuffle: {shuffler.name}", 0, 1)
+    batch = shuffler.shuffle(reports, rng)
+    if collection.dummies is not None:
+        batch = collection.dummies.add(batch, rng)
+    progress(f"shuffle: {shuffler.name}", 1, 1)
+    evaluation = evaluate(
+        collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
+    )
+    return replace(evaluation, attacks=unmeasured_of(collection) or attacks(collection, attack, rng, progress))
+
+
+# Drawing a release: randomize, shuffle, and put the reports into a table that remembers nothing else.
+
+
+class HasOrder(Protocol):
+    """Anything that promises something about order."""
+
+    @property
+    def guarantee(self) -> OrderPrivacy: ...
+
+
+@dataclass(frozen=True)
+class RecordedGroups:
+    """The groups of an earlier release, of which the ledger keeps no more than a fingerprint."""
+
+    number: int
+
+    def covers(self, other: object) -> bool:
+        """Known of themselves alone."""
+        return self == other
+
+    def __repr__(self) -> str:
+        return f"the groups of release {self.number}"
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class ReleasedTable:
+    """The released table, its reports, and every release of these people so far."""
+
+    table: pl.DataFrame
+    reports: Reports
+    public: pl.DataFrame
+    history: tuple[LedgerEntry, ...]
+    number: int
+    reproduced: bool
+    total: LocalDP | None = None  # over all releases, where it is known person by person
+
+    def compose(self, evaluation: Evaluation) -> Evaluation:
+        """The guarantees for everything released about these people.
+
+        Local budgets add over all releases, person by person where that is known, and so do order budgets of the same
+        groups. Central guarantees and leakage of earlier releases held on their own terms; over several releases
+        they give no number.
+        """
+        if len(self.history) < 2:
+            return evaluation
+        total = self._total()
+        reason = (
+            f"these people took part in {len(self.history)} releases, each on terms of its own; "
+            f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
+            "whether the table had changed in between"
+        )
+        order = replace(evaluation.order, guarantee=self._order(evaluation.order.guarantee))
+        return replace(evaluation, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
+
+    def _total(self) -> LocalDP:
+        local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
+        return reduce(LocalDP.compose, local) if self.total is None else self.total
+
+    def _order(self, last: OrderPrivacy) -> OrderPrivacy:
+        """Alphas add for one common grouping; a uniform shuffle of the same table has alpha 0 for any."""
+        finer = [entry for entry in self.history if entry.shuffler != Uniform.name] or self.history
+        mixed = len({entry.groups for entry in self.history}) > 1
+        one_table = len({entry.table for entry in self.history}) == 1
+        if mixed and not (one_table and len({entry.groups for entry in finer}) == 1):
+            return OrderPrivacy(math.inf, source="releases for different groups: no order promise over all of them")
+        alpha = math.fsum(entry.alpha for entry in self.history)
+        groups = last.groups if self.history[-1] in finer else RecordedGroups(finer[-1].number)
+        source = f"{len(self.history)} independent releases add: [{last.source}]"
+        return replace(last, alpha=alpha, groups=groups, source=source)
+
+    def document(self) -> dict[str, Any]:
+        """For the report."""
+        return {
+            "number": self.number,
+            "releases": len(self.history),
+            "total_epsilon": self._total().epsilon,
+        }
+
+
+def release(
+    collection: Collection,
+    *,
+    ledger: ReleaseLedger | None = None,
+    estimate: EstimateSection | None = None,
+    new_release: bool = False,
+    progress: Progress = silent,
+) -> PrivacyReport:
+    """What leaves the house, drawn from the operating system; from then on nothing looks at the private column.
+
+    Parameters
+    ----------
+    ledger : ReleaseLedger, optional
+        The private release ledger; default: DOVETAIL_LEDGER or the user's application folder.
+    estimate : section of a configuration, optional
+        What the analyst wants.
+    new_release : bool
+        Draw afresh although these people and values have been released before; budgets add.
+
+    Raises
+    ------
+    UnsupportedError
+        Where nobody is shuffled, categories were inferred, or the table was released under other terms.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import dovetail as dt
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> krr = dt.KRR(k=2, epsilon=1.0)
+    >>> asked = dt.Collection.of(table, private="answer", categories=["no", "yes"], randomizer=krr)
+    >>> with TemporaryDirectory() as ledger:
+    ...     first, again = (dt.release(asked, ledger=ReleaseLedger(Path(ledger))).sanitized for _ in range(2))
+    >>> first.shape, first.equals(again)
+    ((100, 1), True)
+    """
+    need_collection(collection)
+    if collection.inferred:
+        raise UnsupportedError("a release must declare its categories: those of the table are private.")
+    if collection.provenance != system_entropy().provenance:
+        raise UnsupportedError(
+            "a release draws from the operating system, also the order of its rows: leave out `rng`."
+        )
+    rng, wanted = system_entropy(), estimate or EstimateSection()
+    refuse_still(collection.shuffler)
+    progress("draw the release", 0, 1)
+    released = draw_release(collection, rng, ledger or ReleaseLedger.default(), new_release=new_release)
+    progress("draw the release", 1, 1)
+    if collection.shuffler.keeps_places:  # the recorded rows have their own order: fit to that
+        collection = collection.along(released.public)
+    evaluation = evaluate(collection, released.reports, estimate=wanted, truth=None, provenance=rng.provenance)
+    return privacy_report(
+        collection, released.compose(evaluation), mode="release", provenance=rng.provenance, seed=None, comparison=(),
+        release=released.document(), sanitized=released.table,
+    )  # fmt: skip
+
+
+def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *, new_release: bool) -> ReleasedTable:
+    """The recorded release of this table under these terms, or a fresh one."""
+    survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
+
+    def draw() -> pl.DataFrame:
+        batch = shuffler.shuffle(collection.randomized(rng), rng)
+        if collection.dummies is not None:  # once: a repeated run reads the recorded batch
+            batch = collection.dummies.add(batch, rng)
+        columns = to_columns(randomizer, batch, collection.categories)
+        return pl.DataFrame([*survey.public, *columns]) if shuffler.keeps_places else columns
+
+    answer = ledger.answer(_request(collection), new_release=new_release, draw=draw)
+    table = answer.reports
+    return ReleasedTable(
+        table=table,
+        reports=from_columns(randomizer, table, collection.categories),
+        public=table.select(survey.public.columns) if shuffler.keeps_places else survey.public.clear(),
+        history=answer.history,
+        number=answer.number,
+        reproduced=answer.reproduced,
+    )
+
+
+def _request(collection: Collection) -> ReleaseRequest:
+    survey, shuffler, section = collection.survey, collection.shuffler, collection.groups
+    grouped = [] if section is None or not shuffler.keeps_places else section.columns
+    spec = "everybody" if section is None or not shuffler.keeps_places else section.model_dump_json()
+    if not collection.as_configured:
+        spec = collection.grouping()
+    return ReleaseRequest(
+        table=canonical(survey.identity),
+        terms=collection.terms() + canonical(pl.DataFrame([*survey.people, *survey.public])),
+        groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
+        people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
+        epsilon=collection.randomizer.guarantee.epsilon,
+        alpha=shuffler.guarantee.alpha,
+        n=survey.n,
+        shuffler=shuffler.name,
+        dummies=collection.most_dummies,
+    )
+
+
+def refuse_still(shuffler: HasOrder) -> None:
+    """A release shuffles: what leaves everybody at their places publishes who sent what."""
+    if not shuffler.guarantee.protects:
+        raise UnsupportedError(
+            "nobody would be shuffled with anybody else, so this release would publish who sent what: use larger "
+            'groups, a finite alpha, or shuffler = "uniform".'
+        )
+
+
+# The folder of a run: report.json, report.html and, for a release, the sanitized table; all of them or none.
+
+
+def write_report(report: PrivacyReport, target: Path, *, force: bool, progress: Progress) -> PrivacyReport:
+    """Write the report into the folder `target`; it then names its files."""
+    sanitized = report.sanitized
+    files = {
+        "report_json": "report.json",
+        "report_html": "report.html",
+        "sanitized": sanitized if isinstance(sanitized, Missing) else "sanitized.parquet",
+    }
+    report = replace(report, files=files)
+    progress("write the report", 0, 1)
+    with publish(target, force=force) as folder:
+        document = report.document()
+        try:
+            if isinstance(sanitized, pl.DataFrame):
+                description = {"dovetail": json.dumps(report.sanitized_description)}
+                sanitized.write_parquet(folder / "sanitized.parquet", metadata=description)
+        except pl.exceptions.PolarsError as error:
+            raise StorageError(f"{target}: could not be written ({error}); nothing was left.") from None
+        (folder / "report.json").write_text(
+            json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        (folder / "report.html").write_text(render_html(document), encoding="utf-8")
+    progress("write the report", 1, 1)
+    return report

@@ -1,0 +1,112 @@
+"""Files and folders of results that are either complete or not there, and still there after a power cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dovetail.core.errors import OutputError, StorageError
+
+# Writing a folder of results so that it is either complete or not there.
+
+
+OURS = {"report.json", "report.html", "sanitized.parquet"}  # what a folder of ours holds, and nothing else
+
+
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse early what `publish` would refuse late: existing folders and places that cannot be written."""
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise OutputError(f"{target}: exists and is not a folder; name another place with --out.")
+    if target.exists() and any(target.iterdir()):
+        foreign = sorted(path.name for path in target.iterdir() if path.name not in OURS)
+        if foreign:
+            raise OutputError(f"{target}: holds {foreign[0]!r}, which is no report; name another place with --out.")
+        if not force:
+            raise OutputError(f"{target}: holds a report already; use --force to replace it, or another --out.")
+    try:
+        if target.is_mount():
+            raise OutputError(f"{target}: is a mount point, which cannot be replaced; name a folder inside it.")
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=_existing_parent(target)):
+            pass
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); name another place with --out.") from None
+
+
+@contextmanager
+def publish(target: Path, *, force: bool) -> Iterator[Path]:
+    """A scratch folder beside `target` that takes its place when the block ends well, and vanishes otherwise."""
+    check_target(target, force=force)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}).") from None
+    try:
+        work = scratch / "new"
+        work.mkdir()
+        yield work
+        if target.exists():
+            target.rename(scratch / "old")
+        work.rename(target)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise StorageError(f"{target}: could not be written ({error.strerror or error}); nothing was left.") from None
+    finally:
+        if (scratch / "old").exists() and not target.exists():
+            (scratch / "old").rename(target)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _existing_parent(target: Path) -> Path:
+    for parent in target.absolute().parents:
+        if parent.exists():
+            return parent
+    return Path.cwd()
+
+
+# What must be there after a power cut.
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk before what depends on them is done.
+
+    Raises
+    ------
+    OSError
+        When the disk does not take it.
+    """
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no descriptors of folders
+    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def put_once(place: Path, content: bytes) -> None:
+    """Create a file at once, completely and on disk; whoever comes second keeps the first one's.
+
+    Raises
+    ------
+    OSError
+        When the disk does not take it.
+    """
+    handle, scratch = tempfile.mkstemp(dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        sync(Path(scratch))
+        os.link(scratch, place)
+    except FileExistsError:
+        pass
+    finally:
+        Path(scratch).unlink()
+    sync(place.parent)

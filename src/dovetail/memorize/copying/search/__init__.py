@@ -1,1 +1,0 @@
-"""Nearest training points: exactly, or for generated points approximately, with measured recall."""

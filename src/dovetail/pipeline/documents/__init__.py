@@ -1,1 +1,0 @@
-"""Documents as a whole: rehearsals, releases through the ledger, and releases into a shuffled collection."""

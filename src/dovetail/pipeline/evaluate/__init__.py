@@ -1,1 +1,0 @@
-"""What a finished collection is worth: one file per metric of the privacy report; nothing is released here."""

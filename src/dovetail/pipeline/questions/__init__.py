@@ -1,1 +1,0 @@
-"""Several questions about several columns in one run: all of them, in one report, or one for each person."""

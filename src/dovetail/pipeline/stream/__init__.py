@@ -1,1 +1,0 @@
-"""Streams: devices that report round after round under one budget, and what all rounds together guarantee."""

@@ -1,1 +1,0 @@
-"""Mechanisms of equal accuracy, compared by what each adversary learns."""

@@ -1,1 +1,0 @@
-"""Charts: inline SVG for the page, matplotlib figures for files."""

@@ -1,1 +1,0 @@
-"""The privacy report on a terminal and as one HTML page."""

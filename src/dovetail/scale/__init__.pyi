@@ -1,5 +1,0 @@
-"""The public names of `dovetail.scale`, once, with their home."""
-
-from .run import run as run
-
-__all__: list[str]

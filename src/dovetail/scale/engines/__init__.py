@@ -1,1 +1,0 @@
-"""Who runs the tasks of a job: processes of one machine, or a cluster; all give the same release."""

@@ -1,0 +1,1 @@
+"""Tables as people have them: read, checked with a remedy for each problem, encoded; no noise and no guarantee."""

@@ -1,0 +1,368 @@
+"""From a table to a survey: the private column encoded, the public ones chosen, the rows in a fresh random order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from numpy.typing import NDArray
+
+from dovetail.core.checks import nearest
+from dovetail.core.display import mute
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, MissingExtraError, ParameterError
+from dovetail.table.csv_text import WrittenOtherwise, read_csv
+from dovetail.table.data_section import DataSection, FileFormat, Spellings
+from dovetail.table.spelling import plain_numbers, read_numbers, spelled
+
+_PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
+_READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """People in a random order that has nothing to do with the order of the table.
+
+    Parameters
+    ----------
+    values : int array (n,) of codes, or float array (n,)
+        The private column.
+    public : data frame (n, public columns)
+    categories : tuple of str, or None for numbers
+    identity : data frame
+        What tells this table from another one: people and private values, or whole rows where nobody is named.
+    people : data frame (n, 0 or 1)
+        Names of the people, where the table has them.
+    """
+
+    values: NDArray[Any]
+    public: pl.DataFrame
+    categories: tuple[str, ...] | None
+    identity: pl.DataFrame
+    people: pl.DataFrame
+
+    @classmethod
+    def of(cls, public: pl.DataFrame) -> Survey:
+        """Public columns alone, in their order, for fitting what is fitted to public data."""
+        return cls(np.zeros(public.height, dtype=np.int64), public, None, public.clear(), public.select([]))
+
+    @property
+    def n(self) -> int:
+        """Number of people."""
+        return len(self.values)
+
+    def numbers(self, columns: list[str]) -> NDArray[np.float64]:
+        """Public columns as finite numbers (n, len(columns)); text that is no number is refused."""
+        return np.column_stack([numeric(self.public[name]) for name in columns])
+
+
+def read_survey(
+    data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = (), compared: Sequence[str] = ()
+) -> Survey:
+    """Read, check and encode the declared columns; then permute the rows with `rng`.
+
+    Parameters
+    ----------
+    data : DataSection
+    rng : Entropy
+        A file's order may encode the secret, so the order is redrawn before anything else happens.
+    table : data frame, optional
+        Anything that speaks the Arrow interface (polars, pandas, duckdb, pyarrow), instead of `data.path`.
+    numbers : column names
+        Public columns that must be finite numbers.
+    compared : column names
+        Public columns that must be finite numbers if one of their values is a number.
+
+    Raises
+    ------
+    DataError
+        Missing column, empty table, duplicate person, missing or undeclared value: counted, with the first places.
+    """
+    given = table_of(data, table)
+    frame = columns_of(given, data, numbers=numbers)
+    told = [name for name in compared if name not in numbers and _tells_numbers(frame[name], data)]
+    frame = frame.with_columns([plain_numbers(frame[name], data) for name in told])
+    if frame.height == 0:
+        raise DataError("the table has no rows.")
+    if data.person is not None:
+        refuse_duplicates(frame[data.person])
+    column = frame[data.private]
+    for name in data.public:
+        refuse_missing(frame[name], f"public column {name!r}")
+    for name in [*numbers, *told]:
+        numeric(frame[name])
+    categories: tuple[str, ...] | None = None
+    if data.numeric:
+        values: NDArray[Any] = bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
+    else:
+        values, categories = _codes(column, data)
+    order = rng.permutation(frame.height)
+    named = [] if data.person is None else [data.person]
+    shuffled = frame[order]
+    return Survey(
+        values[order],
+        shuffled.select(data.public),
+        categories,
+        identity=shuffled.select([*named, data.private]) if named else given.with_columns(frame),
+        people=shuffled.select(named),
+    )
+
+
+def _tells_numbers(column: pl.Series, data: DataSection) -> bool:
+    """Whether a value is a number, so that the others have to be."""
+    return column.dtype != pl.String or read_numbers(column, data).is_not_null().any()
+
+
+def canonical(frame: pl.DataFrame) -> bytes:
+    """Content of a table whatever the order of its rows and columns, and whether numbers came as text."""
+    columns = [as_text(frame[name]).alias(name) for name in sorted(frame.columns)]
+    return pl.DataFrame(columns).sort(pl.all()).write_csv().encode()
+
+
+def as_text(column: pl.Series) -> pl.Series:
+    """One text for one content: a number is the same whether a file holds it as text or as a number."""
+    text = column.cast(pl.String)
+    numbers = text.cast(pl.Float64, strict=False)
+    return numbers.cast(pl.String) if numbers.null_count() == text.null_count() else text
+
+
+def table_of(data: DataSection, table: Any = None) -> pl.DataFrame:
+    """The table that a section names, or the data frame that is given instead."""
+    if table is None and data.table is not None:
+        raise DataError(f"[data] `table` {data.table!r} is of Spark's catalogue: use --engine spark.")
+    return read_table(data.path, written=data) if table is None else as_frame(table)
+
+
+def read_table(path: str | None, *, header: bool = True, written: FileFormat | None = None) -> pl.DataFrame:
+    """Read CSV (every column as text; without `header` they are column_1, column_2, ..) or Parquet.
+
+    `written` says how a CSV file is written: by default as programs write it, UTF-8 with commas.
+    """
+    kind, place = _kind_of(path)
+    said = written or FileFormat()
+    try:
+        # text first: numbers are parsed where they are declared, so that 01 stays 01
+        if kind == "csv":
+            return read_csv(place, said, header=header)
+        _refuse_text_settings(place, said)
+        return pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+        raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
+
+
+def is_text_file(path: str) -> bool:
+    """Whether a path leads to a table of text."""
+    return _kind_of(path)[0] == "csv"
+
+
+def _kind_of(path: str | None) -> tuple[str, Path]:
+    if path is None:
+        raise DataError("`path` is missing in [data], and no table was given.")
+    place = Path(path)
+    try:
+        if place.is_dir():
+            raise DataError(
+                f"{place}: is a directory; name a CSV or Parquet file, or draw from its files with --engine."
+            )
+        if not place.exists():
+            raise DataError(f"{place}: no such file.")
+    except OSError as error:
+        raise DataError(f"{str(place)[:80]}: cannot be read ({error.strerror}).") from None
+    kind = _READERS.get(place.suffix.lower())
+    if kind is None:
+        sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods", ".numbers")
+        hint = "; save the sheet as CSV" if sheet else ""
+        raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}{hint}.")
+    if place.stat().st_size == 0:
+        raise DataError(f"{place}: the file is empty.")
+    return kind, place
+
+
+def _refuse_text_settings(place: Path, written: FileFormat) -> None:
+    """A key that would be ignored."""
+    for name, field in FileFormat.model_fields.items():
+        if getattr(written, name) != field.default:
+            raise DataError(f"{place}: `{name}` in [data] is for text files; Parquet says itself how it is written.")
+
+
+def as_frame(table: Any) -> pl.DataFrame:
+    """Any table that speaks Arrow."""
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    try:
+        return table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)
+    except ImportError:
+        raise MissingExtraError(
+            "A pandas table with text columns is read through Arrow: pip install pyarrow"
+        ) from None
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise DataError(f"`table` must be a data frame that speaks Arrow: {_first_line(error)}") from None
+
+
+def columns_of(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = ()) -> pl.DataFrame:
+    """The declared columns and no others, their values as [data] says they are spelled; `numbers` must be some."""
+    wanted = [data.private, *data.public, *(name for name in (data.person, data.time) if name)]
+    for name in wanted:
+        if name not in frame.columns:
+            raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
+    for name in wanted:
+        kind = frame.schema[name]
+        if not is_plain(kind):
+            raise DataError(f"column {name!r} has type {kind}; use text, numbers, dates or booleans.")
+    # dictionaries of categories keep the order in which a file listed them: plain text does not
+    plain = frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    counted = [*numbers, *([data.private] if data.numeric else []), *([data.time] if data.time else [])]
+    return spelled(plain, data, numbers=counted)
+
+
+def is_plain(kind: pl.DataType) -> bool:
+    """Whether a column holds one text, number, date or boolean in each row."""
+    return kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)
+
+
+def refuse_duplicates(people: pl.Series) -> None:
+    """DataError for people without a name, and for those who stand in two rows."""
+    refuse_missing(people, f"person column {people.name!r}")
+    repeated = people.is_duplicated()
+    if repeated.any():
+        rows = repeated.arg_true()
+        raise DataError(
+            f"person column {people.name!r}: {in_several_rows(people.filter(repeated).n_unique())} "
+            f"(first at rows {rows_of(rows)}); one report per person, so keep one row each, or set `duplicates` "
+            'in [data] to "first" or "last".'
+        )
+
+
+def in_several_rows(people: int) -> str:
+    """What is said of so many people who are not alone in their row."""
+    return f"{people:,} {'person stands' if people == 1 else 'people stand'} in more than one row"
+
+
+def refuse_missing(column: pl.Series, what: str) -> None:
+    """DataError with a count and the first places when a value is missing."""
+    empty = _absent(column)
+    if empty.any():
+        rows = empty.arg_true()
+        raise DataError(f"{what}: {len(rows):,} values are missing (first at rows {rows_of(rows)}).")
+
+
+def _absent(column: pl.Series) -> pl.Series:
+    return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
+
+
+def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    text = column.cast(pl.String)
+    if data.missing == "refuse":
+        refuse_missing(column, f"private column {column.name!r}")
+    else:
+        text = pl.select(pl.when(_absent(column)).then(pl.lit(data.missing)).otherwise(text)).to_series()
+    categories = data.categories if data.categories is not None else text.unique().sort().to_list()
+    codes = text.replace_strict(categories, range(len(categories)), default=None, return_dtype=pl.Int64)
+    unknown = codes.is_null()
+    if unknown.any():
+        rows = unknown.arg_true()
+        shown = ", ".join(repr(value) for value in text.filter(unknown).unique(maintain_order=True)[:3])
+        raise DataError(
+            f"private column {column.name!r}: {len(rows):,} values are not among the declared categories "
+            f"(first at rows {rows_of(rows)}: {shown}); declare them or correct the table."
+        )
+    if len(categories) < 2:
+        raise DataError(
+            f"private column {column.name!r}: has one category, {categories[0]!r}; "
+            "a constant needs no collection (declare `categories` if others are possible)."
+        )
+    return codes.to_numpy().astype(np.int64), tuple(categories)
+
+
+def bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float64]:
+    """Private numbers inside the declared range; nothing is clipped."""
+    refuse_missing(column, f"private column {column.name!r}")
+    values = numeric(column)
+    outside = np.flatnonzero((values < lower) | (values > upper))
+    if outside.size:
+        raise DataError(
+            f"private column {column.name!r}: {outside.size:,} values lie outside the declared "
+            f"[{lower:g}, {upper:g}] (first at rows {rows_of(pl.Series(outside))}); "
+            "widen the bounds or correct the table: nothing is clipped silently."
+        )
+    return values
+
+
+def numeric(column: pl.Series) -> NDArray[np.float64]:
+    """A column as finite numbers; DataError with a count and the first places otherwise."""
+    text = column.str.strip_chars() if column.dtype == pl.String else column
+    numbers = text.cast(pl.Float64, strict=False)
+    bad = numbers.is_null() | ~numbers.is_finite()
+    if bad.any():
+        rows = bad.arg_true()
+        hint = ""
+        if column.dtype == pl.String and column.filter(bad).str.contains(r"\d[.,\x{27}\s]\d|\d\s*[%\p{Sc}]").any():
+            hint = "; `decimal`, `thousands` and `units` in [data], or --decimal, say how numbers are spelled"
+        raise DataError(
+            f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {rows_of(rows)}){hint}."
+        )
+    return numbers.to_numpy().astype(np.float64)
+
+
+def rows_of(rows: pl.Series) -> str:
+    """Data rows counted from 1, as a person counts them below the header."""
+    return ", ".join(str(int(row) + 1) for row in rows[:3])
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."
+
+
+# Reading tables where no [data] says how they are written, but options of a verb do.
+
+
+Read = Callable[[str], pl.DataFrame]
+
+_AS_PROGRAMS_WRITE = FileFormat()
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """How the text files among some tables are written; Parquet files say so themselves.
+
+    With a decimal comma, columns whose values all are numbers so spelled are read as numbers.
+    """
+
+    written: FileFormat = _AS_PROGRAMS_WRITE
+    decimal: Literal[".", ","] = "."
+
+    def __call__(self, path: str, *, header: bool = True) -> pl.DataFrame:
+        """Read one table, as `read_table` does."""
+        if not is_text_file(path):
+            return read_table(path)
+        try:
+            frame = read_table(path, header=header, written=self.written)
+        except WrittenOtherwise as error:
+            raise DataError(error.options) from None
+        if self.decimal == ".":
+            return frame
+        how = Spellings(decimal=self.decimal)
+        return frame.with_columns([_with_points(column, how) for column in frame])
+
+    def check(self, paths: Sequence[str]) -> None:
+        """ParameterError where nothing is left that the options are for."""
+        if self != READ_TABLE and not any(map(is_text_file, paths)):
+            raise ParameterError(
+                f"{paths[0]}: --separator, --text-encoding and --decimal are for text files; Parquet says itself how "
+                "it is written."
+            )
+
+
+READ_TABLE = TableReader()  # UTF-8, commas, points
+
+
+def _with_points(column: pl.Series, how: Spellings) -> pl.Series:
+    """Numbers with a decimal comma as programs spell them; other columns as they are."""
+    spelled = read_numbers(column, how).is_not_null() | column.is_null() | (column.str.strip_chars() == "")
+    return column.str.replace(",", ".") if bool(spelled.all()) else column

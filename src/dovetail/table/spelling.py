@@ -1,0 +1,103 @@
+"""From what a table says to what it means: missing values, labels and numbers as [data] declares their spelling."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import polars as pl
+
+from dovetail.core.errors import DataError
+from dovetail.table.data_section import DataSection, Spellings
+
+_BLANKS = "[ \u00a0\u2009\u202f]"
+_MARKS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": _BLANKS}
+
+
+def spelled(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = ()) -> pl.DataFrame:
+    """The declared columns with missing values, labels and the numbers among them read as declared.
+
+    Blank texts are missing values. Of people who stand in two rows the first or last is kept, where that was asked.
+    """
+    columns = []
+    for column in frame:
+        column = with_labels(without_missing(column, data.missing_spellings), data.labels.get(column.name, {}))
+        columns.append(plain_numbers(column, data) if column.name in numbers else column)
+    clean = pl.DataFrame(columns)
+    if data.duplicates != "refuse" and data.person is not None:
+        named = clean[data.person].is_not_null()
+        clean = clean.filter(~named | _kept(clean[data.person], data.duplicates))
+    return clean
+
+
+def _kept(people: pl.Series, which: str) -> pl.Series:
+    return people.is_last_distinct() if which == "last" else people.is_first_distinct()
+
+
+def without_missing(column: pl.Series, spellings: Sequence[str]) -> pl.Series:
+    """The column with null where a text is blank or spells a missing value, whatever blanks are around it."""
+    if column.dtype == pl.String:
+        bare = column.str.strip_chars()
+        gone = bare.is_in(["", *(spelling.strip() for spelling in spellings)])
+    elif column.dtype.is_numeric():
+        gone = column.cast(pl.Float64).is_in([value for one in spellings if (value := _number(one)) is not None])
+    else:
+        return column
+    if not gone.any():
+        return column
+    return pl.select(pl.when(gone).then(None).otherwise(column).alias(column.name)).to_series()
+
+
+def with_labels(column: pl.Series, labels: dict[str, str]) -> pl.Series:
+    """The column with these spellings replaced by their labels, once; "" is a missing value on either side."""
+    if not labels:
+        return column
+    text = column.cast(pl.String)
+    given = {spelling: label or None for spelling, label in labels.items() if spelling}
+    if given:
+        old, new = list(given), pl.Series(list(given.values()), dtype=pl.String)
+        text = text.replace(old, new)
+    return text.fill_null(labels[""]) if labels.get("") else text
+
+
+def plain_numbers(column: pl.Series, how: Spellings) -> pl.Series:
+    """Texts that spell numbers as these numbers; DataError with the first places where they do not."""
+    if column.dtype != pl.String or how.plain_numbers:
+        return column
+    numbers = read_numbers(column, how)
+    bad = numbers.is_null() & column.is_not_null()
+    if bad.any():
+        rows = ", ".join(str(int(row) + 1) for row in bad.arg_true()[:3])
+        raise DataError(
+            f"column {column.name!r}: {int(bad.sum()):,} values are no numbers (first at rows {rows}) as [data] "
+            f"spells them, {spelling_of(how)}; correct that, or map them in [data.labels]."
+        )
+    return numbers
+
+
+def spelling_of(how: Spellings) -> str:
+    """How numbers are spelled, in words of the configuration."""
+    said = [f"decimal = {how.decimal!r}", f"thousands = {how.thousands!r}"]
+    return ", ".join([*said, *([f"units = {how.units}"] if how.units else [])]).replace("'", '"')
+
+
+def read_numbers(column: pl.Series, how: Spellings) -> pl.Series:
+    """Texts as numbers, null where they are none: groups of three digits, one decimal mark, units."""
+    text = column.str.strip_chars().str.replace("\u2212", "-")
+    units = "|".join(re.escape(unit.strip()) for unit in how.units)
+    if units:
+        text = text.str.replace(rf"\s*(?:{units})$", "").str.replace(rf"^([-+]?)(?:{units})\s*", "$1")
+    whole = r"\d+" if not how.thousands else rf"(?:\d{{1,3}}(?:{_MARKS[how.thousands]}\d{{3}})+|\d+)"
+    decimal = _MARKS[how.decimal]
+    form = rf"^[-+]?(?:{whole}(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?$"
+    bare = text.str.replace_all(_MARKS[how.thousands], "") if how.thousands else text
+    bare = bare.str.replace(decimal, ".")
+    known = pl.when(text.str.contains(form)).then(bare).alias(column.name)
+    return pl.select(known).to_series().cast(pl.Float64, strict=False)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,1 +1,0 @@
-"""What others do, for comparison at a stated unit; their noise is floating point and protects nobody."""

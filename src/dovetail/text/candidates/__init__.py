@@ -1,1 +1,0 @@
-"""The public side: candidates, their file, and the parameters that public documents choose."""

@@ -1,1 +1,0 @@
-"""Sentences as vectors: one file for each encoder, all of them public and blind to every other sentence."""

@@ -1,1 +1,0 @@
-"""What released embeddings are good for, and what they give away: classifiers and attacks on documents."""

@@ -1,1 +1,0 @@
-"""Stationary correlation functions of time, sums and products of them, and their form in files."""

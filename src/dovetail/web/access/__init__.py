@@ -1,1 +1,0 @@
-"""Who may use the pages: one browser, by a link that is printed once, and no other site."""

@@ -1,0 +1,181 @@
+"""Rehearsals attack themselves, beside the chance level, and say what the order tells about groups."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.job.surveys import numeric, rehearsal, survey
+
+import dovetail as dt
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import ConfigError, DataError
+from dovetail.estimate.local import DebiasedEstimator, GroupShares
+from dovetail.job.attacks import ColumnKnowledge, local_shares
+from dovetail.job.config import GroupsSection
+from dovetail.report.document import Evaluation, Learnability, MeasuredAttack, Missing
+from dovetail.table.reader import Survey
+
+BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
+QUICK = {"trials": 10, "targets": 300}
+
+
+def go(table: pl.DataFrame | None = None, **changes: Any) -> dict[str, Evaluation]:
+    """Lenses by shuffler."""
+    report = dt.run(rehearsal(**changes), table=survey() if table is None else table)
+    return {evaluation.shuffler: evaluation for evaluation in (*report.comparison, report.evaluation)}
+
+
+def attack(evaluation: Evaluation, name: str) -> MeasuredAttack:
+    assert not isinstance(evaluation.attacks, Missing)
+    found = evaluation.attacks[name]
+    assert isinstance(found, MeasuredAttack)
+    return found
+
+
+def learned(evaluation: Evaluation, by: str) -> Learnability:
+    assert not isinstance(evaluation.learnability, Missing)
+    return next(entry for entry in evaluation.learnability if entry.by == by)
+
+
+@pytest.mark.exhaust
+def test_every_attack_reads_an_unshuffled_release_and_none_a_uniform_one() -> None:
+    table = survey().with_columns(income=np.random.default_rng(1).integers(0, 150, 600))
+    every = go(
+        table, data={"public": ["age", "income"]}, randomize={"epsilon": 4.0}, estimate={"by": ["age"]},
+        shuffle={**BY_AGE, "compare": ["identity", "uniform"]}, attack={**QUICK, "similar": ["income"]},
+    )  # fmt: skip
+    keep = np.exp(4.0) / (np.exp(4.0) + 1.0)
+    for name in ("correlation", "de Finetti"):
+        found = attack(every["identity"], name)
+        # success is a mean of 3,000 coins that fall right with probability `keep`: 6.1 standard errors
+        assert abs(found.success - keep) < 6.1 * (keep * (1 - keep) / 3000) ** 0.5
+        assert found.interval[0] > found.chance
+        assert attack(every["uniform"], name).interval[0] < found.chance + 0.05
+    blind = attack(every["uniform"], "de Finetti")
+    assert blind.success == pytest.approx(blind.chance)
+
+
+def test_the_main_attack_is_the_first_that_was_asked_for() -> None:
+    document = dt.run(rehearsal(shuffle=BY_AGE, attack=QUICK), table=survey()).document()
+    assert [found["name"] for found in document["attacks"]] == [
+        "sender posterior", "majority vote", "correlation", "de Finetti",
+    ]  # fmt: skip
+    assert document["attack"] == document["attacks"][0]
+    assert {"name", "success", "chance", "interval"} <= set(document["attack"])
+    only = dt.run(rehearsal(shuffle=BY_AGE, attack={**QUICK, "attacks": ["definetti"]}), table=survey()).document()
+    assert [found["name"] for found in only["attacks"]] == ["de Finetti"] and only["attack"] == only["attacks"][0]
+
+
+def test_no_attack_is_reported_as_worse_than_the_blind_guess() -> None:
+    """Whoever knows that the vote fails names the commonest value instead; what the vote itself reached is kept."""
+    mixed = go(shuffle={**BY_AGE, "compare": ["uniform"]}, attack={**QUICK, "votes": 1})["uniform"].attacks
+    assert not isinstance(mixed, Missing)
+    vote = mixed["majority vote"]
+    assert isinstance(vote, MeasuredAttack) and vote.alone < vote.chance == vote.success
+    assert vote.mounted == "blind guess" and vote.interval[0] == vote.chance
+    known = mixed["sender posterior"]
+    assert isinstance(known, MeasuredAttack) and known.success == known.chance and known.mounted == "attack"
+
+
+def test_an_attack_that_does_not_apply_says_why() -> None:
+    alpha = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
+    found = go(shuffle=alpha, attack=QUICK)["mallows"].attacks
+    assert not isinstance(found, Missing) and isinstance(found["de Finetti"], Missing)
+    assert "mixed evenly" in found["de Finetti"].reason
+    by_town = go(shuffle={**BY_AGE, "groups": {"labels": "town"}}, attack=QUICK)["within_groups"].attacks
+    assert not isinstance(by_town, Missing) and isinstance(by_town["de Finetti"], MeasuredAttack)
+    assert isinstance(by_town["correlation"], MeasuredAttack), "texts are equal or not"
+    nobody = go(attack=QUICK)["uniform"].attacks
+    assert isinstance(nobody, Missing) and "public columns" in nobody.reason
+    report = dt.run(numeric(rehearsal(shuffle=BY_AGE, attack=QUICK)), table=survey())
+    assert isinstance(report.evaluation.attack, Missing) and isinstance(report.evaluation.learnability, Missing)
+    with pytest.raises(ConfigError, match="attacks"):
+        go(attack={"attacks": []})
+
+
+@pytest.mark.exhaust
+@pytest.mark.parametrize("lonely", [1, 3])
+def test_people_like_nobody_else_do_not_stop_the_definetti_attack(lonely: int) -> None:
+    table = survey().with_columns(age=pl.when(pl.col("id") < lonely).then(90 + pl.col("id")).otherwise(pl.col("age")))
+    assert attack(go(table, shuffle=BY_AGE, attack=QUICK)["within_groups"], "de Finetti").targets == 300
+
+
+@pytest.mark.exhaust
+def test_learnability_lies_between_no_shuffle_and_a_full_one() -> None:
+    every = go(
+        survey(3000), randomize={"epsilon": 4.0}, attack=QUICK, estimate={"by": ["age", "town"]},
+        shuffle={**BY_AGE, "compare": ["identity", "uniform"]},
+    )  # fmt: skip
+    for by, groups in (("age", 4), ("town", 2)):
+        kept, identity, uniform = (learned(every[name], by) for name in ("within_groups", "identity", "uniform"))
+        assert kept.error == identity.error == kept.identity < 0.2, "nothing leaves its group"
+        assert uniform.error == uniform.uniform == kept.uniform and kept.groups == groups
+    # shares of yes by age are 0.2 to 0.5; told nothing, everybody gets the mean, 0.35: off by a mean of 0.1 in 0.15
+    assert 0.4 < learned(every["uniform"], "age").error < 0.9
+    small = go(estimate={"by": ["age"], "min_group_size": 500}, attack=QUICK)["uniform"].learnability
+    assert isinstance(small, Missing) and "min_group_size" in small.reason
+    none = go(estimate={"by": []}, attack=QUICK)["uniform"].learnability
+    assert isinstance(none, Missing) and "list it in" in none.reason
+
+
+def test_local_shares_are_the_debiased_group_shares() -> None:
+    rng, groups = simulation(4), np.arange(200) % 7
+    randomizer = dt.KRR(k=4, epsilon=1.0)
+    reports = randomizer.randomize(np.arange(200) % 4, rng)
+    local = DebiasedEstimator(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
+    assert local_shares(randomizer, reports, groups) == pytest.approx(local.shares(reports, rng), abs=1e-12)
+
+
+def places(similar: list[str], **columns: Any) -> Any:
+    """Places that vote on the first ten people, within equal ages."""
+    table = survey().with_columns(**columns)
+    people = Survey.of(table.select("age", *similar))
+    known = ColumnKnowledge(people, GroupsSection(labels="age"), similar)
+    return known.places(np.arange(10), votes=25, rng=simulation(5))
+
+
+def test_what_is_similar_does_not_depend_on_units() -> None:
+    rng = np.random.default_rng(2)
+    income, height = rng.normal(0, 1, 600), rng.normal(0, 1, 600)
+    ours = places(["income", "height"], income=pl.Series(income), height=pl.Series(height))
+    theirs = places(["income", "height"], income=pl.Series(100_000 * income + 7), height=pl.Series(height))
+    np.testing.assert_array_equal(ours, theirs)
+    constant = places(["income", "height"], income=pl.Series(income), height=pl.lit(3.0))
+    np.testing.assert_array_equal(constant, places(["income"], income=pl.Series(income)))
+
+
+def test_people_of_equal_texts_vote_first() -> None:
+    colours = np.random.default_rng(2).choice(["red", "green", "blue"], 600)
+    seats = places(["colour"], colour=pl.Series(colours))
+    assert (colours[seats] == colours[:10, None]).all()
+    assert (survey()["age"].to_numpy()[seats] == survey()["age"].to_numpy()[:10, None]).all()
+
+
+def test_a_run_compares_texts_and_numbers_that_are_known_besides() -> None:
+    draw = np.random.default_rng(3)
+    table = survey().with_columns(town=pl.Series(draw.choice(["a", "b"], 600)), size=pl.Series(draw.random(600)))
+    public = {"data": {"public": ["age", "town", "size"]}, "shuffle": BY_AGE}
+    quick = {"trials": 2, "targets": 50, "similar": ["town", "size"]}
+    found = go(table, **public, attack=quick)["within_groups"].attacks
+    assert not isinstance(found, Missing)
+    assert all(
+        isinstance(found[name], MeasuredAttack) for name in ("sender posterior", "majority vote", "correlation")
+    )
+    mixed = table.with_columns(town=pl.Series(["1", "b"] * 300))
+    with pytest.raises(DataError, match="column 'town': 300 values are no numbers"):
+        go(mixed, **public, attack=quick)
+
+
+def test_numbers_known_besides_may_be_of_any_size() -> None:
+    draw = np.random.default_rng(4)
+    plain = draw.integers(0, 1000, 600).astype(np.float64)
+    ours = places(["income"], income=pl.Series(plain))
+    for factor in (2.0**1010, 2.0**-1010):
+        np.testing.assert_array_equal(ours, places(["income"], income=pl.Series(plain * factor)))
+
+
+def test_labels_that_rounding_alone_tells_apart_are_refused_before_anything_is_shuffled() -> None:
+    table = survey().with_columns(dose=pl.Series([0.1 + 0.2, 0.3] * 300))
+    with pytest.raises(DataError, match="`labels` must differ by more than rounding, got 0"):
+        go(table, data={"public": ["age", "dose"]}, shuffle={**BY_AGE, "groups": {"labels": "dose"}}, attack=QUICK)

@@ -1,0 +1,150 @@
+"""Strings are found byte by byte, none that nobody holds, at the price of one level."""
+
+from itertools import product
+from math import exp
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.statistics import expect_caught, expect_share
+
+from dovetail.account.dummies import dummies_delta
+from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.job import strings as frequent_strings
+from dovetail.job.strings import find_frequent_strings, level_of
+from dovetail.randomize.krr import KRR
+from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric
+
+COMMON = ["a", "ab", "abcdefgh", "Zürich", "ünïcode", "日本"]
+
+
+def named(strings: list[str]) -> list[tuple[str, str]]:
+    return [(f"device {place}", text) for place, text in enumerate(strings)]
+
+
+def test_common_strings_are_found_in_full_with_their_shares(rng: Entropy) -> None:
+    strings = COMMON * 1500 + [f"rare {place}" for place in range(1000)]
+    answer = find_frequent_strings(named(strings), epsilon=2.0, levels=10, rng=rng)
+    found = {one.text: one for one in answer.found}
+    assert set(COMMON) <= set(found) and all(found[text].complete for text in COMMON)
+    assert all(abs(found[text].share - 0.15) < 0.07 for text in COMMON)
+    assert (answer.guarantee.trust, answer.guarantee.colluding) == ("shuffler", float("inf"))
+    assert answer.guarantee.epsilon <= 2.0 and sum(answer.groups) == 10_000
+    assert set(answer.thresholds) == {15.0}
+
+
+def test_no_string_is_found_that_nobody_holds() -> None:
+    strings = [f"{place * 7919 % 97:02d}" for place in range(3000)]
+    held = {text[:length] for text in strings for length in (1, 2)}
+    for seed in range(10):
+        answer = find_frequent_strings(named(strings), epsilon=3.0, delta=1e-3, levels=3, rng=simulation(seed))
+        assert {one.text for one in answer.found} <= held
+
+
+def test_longer_strings_are_found_as_their_beginning(rng: Entropy) -> None:
+    answer = find_frequent_strings(named(["abcdef"] * 800), epsilon=2.0, levels=3, rng=rng)
+    assert [(one.text, one.complete) for one in answer.found] == [("abc", False)]
+    assert answer.found[0].share == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.exhaust
+def test_recall_is_the_product_of_the_levels() -> None:
+    n, people = 1500, 16
+    names = [(f"device {place}", "x" if place % (n // people) == 0 else f"{place}") for place in range(n)]
+    dummies = Dummies(2, 2.0, 1e-3)
+    law = np.array([float(one) for one in dummies.noise.weights]) / float(sum(dummies.noise.weights))
+    sizes = [sum(text == "x" and level_of(name, 2) == level for name, text in names) for level in (0, 1)]
+    kept = [sum(law[a] for a in range(law.size) if size + a - dummies.reach > dummies.reach) for size in sizes]
+    recall = kept[0] * kept[1]
+    assert 0.1 < recall < 0.99
+    hits = []
+    for seed in range(120):
+        answer = find_frequent_strings(names, epsilon=2.0, delta=1e-3, levels=2, keep=300, rng=simulation(seed))
+        hits.append(any(one.text == "x" for one in answer.found))
+    expect_share(hits, recall, recall, against=[0.0])
+    expect_caught(expect_share, hits, kept[0] ** 8, kept[0] ** 8, [recall])  # as if it were eight levels
+
+
+def test_a_whole_tree_promises_what_one_level_does() -> None:
+    """Two symbols at each of two levels, enumerated: the prefix that level 0 keeps decides what level 1 asks."""
+    law = TruncatedGeometric(1, 2, 1)
+    d = np.array(law.weights) / sum(law.weights)
+
+    def level(values: tuple[int, ...], weight: float) -> dict[tuple[int, ...], float]:
+        counts = np.bincount(values, minlength=2)
+        return {
+            (int(counts[0]) + a, int(counts[1]) + b): weight * d[a] * d[b]
+            for a, b in product(range(3), repeat=2)
+        }  # fmt: skip
+
+    def transcript(first: tuple[int, ...], second: tuple[tuple[int, int], ...]) -> dict[object, float]:
+        found: dict[object, float] = {}
+        for seen, mass in level(first, 1.0).items():
+            kept = int(seen[1] > seen[0])
+            held = tuple(value if prefix == kept else 0 for prefix, value in second)
+            for then, more in level(held, mass).items():
+                found[seen, then] = found.get((seen, then), 0.0) + more
+        return found
+
+    texts = list(product(range(2), repeat=2))
+    for epsilon in (0.0, 0.7, law.epsilon):
+        bound = dummies_delta(law, epsilon)
+        for other, x, y in product(texts, repeat=3):
+            for one, two in (
+                (transcript((x[0], other[0]), (other,)), transcript((y[0], other[0]), (other,))),
+                (transcript((other[0],), (x, other)), transcript((other[0],), (y, other))),
+            ):
+                exact = sum(max(0.0, mass - exp(epsilon) * two.get(key, 0.0)) for key, mass in one.items())
+                assert exact <= bound
+
+
+@pytest.mark.exhaust
+def test_local_noise_finds_strings_of_many_people(rng: Entropy) -> None:
+    people = named(["no", "yes"] * 6000)
+    answer = find_frequent_strings(people, epsilon=3.0, trust="local", levels=4, keep=4, rng=rng)
+    assert {"no", "yes"} <= {one.text for one in answer.found}
+    assert answer.guarantee.trust == "local" and answer.guarantee.epsilon <= 3.0 < answer.guarantee.colluding
+
+
+@pytest.mark.exhaust
+def test_the_local_promise_is_that_of_the_level_that_spends_most(
+    rng: Entropy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[float] = []
+
+    class Spied(KRR):
+        def randomize(self, *values: Any, **options: Any) -> Any:
+            used.append(self.epsilon)
+            return super().randomize(*values, **options)
+
+    monkeypatch.setattr(frequent_strings, "KRR", Spied)
+    people = named(["home", "work", "gym"] * 1300)
+    answer = find_frequent_strings(people, epsilon=1.0, trust="local", levels=3, keep=16, rng=rng)
+    assert len(set(used)) == 3 and answer.guarantee.colluding >= max(used)
+
+
+def test_groups_are_public_and_even() -> None:
+    levels = [level_of(f"device {place}", 8) for place in range(8000)]
+    assert np.bincount(levels).min() > binom.ppf(1e-9, 8000, 1 / 8)
+    assert levels[:3] == [level_of(f"device {place}", 8) for place in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("people", "options", "error", "message"),
+    [
+        ([("a", "x"), ("a", "y")], {}, DataError, "1 names are repeated"),
+        ([("a", 3)], {}, DataError, "pairs of two texts"),
+        ([("a", "x"), ("b", "y")], {"levels": 8}, UnsupportedError, "fewer levels"),
+        (named(["x"] * 99), {"levels": 0}, ParameterError, "`levels` must be"),
+        (named(["x"] * 99), {"keep": 0}, ParameterError, "`keep` must be"),
+        (named(["x"] * 99), {"trust": "users"}, ParameterError, "`trust` must be"),
+        (named(["x"] * 99), {"epsilon": 0.0}, ParameterError, "`epsilon` must be"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_in_one_line(
+    people: list[tuple[str, str]], options: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        find_frequent_strings(people, **{"epsilon": 1.0, "levels": 1, **options})  # type: ignore[arg-type]

@@ -1,0 +1,296 @@
+"""A run on a column of arrays: how they are read, what is said of shortening and errors, released once, planned."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dovetail as dt
+from dovetail.cli.main import invoke
+from dovetail.core.errors import ConfigError, DataError, DovetailError
+from dovetail.core.guarantee import CentralDP
+from dovetail.job.config import parse_config
+from dovetail.job.vector_plan import plan_vectors
+from dovetail.job.vectors import estimate_vector_mean, read_vectors, shuffled_vectors
+from dovetail.plan.infeasible import InfeasibleError
+from dovetail.randomize.vectors.closest_direction import ClosestDirection
+from dovetail.report.document import Missing
+from dovetail.report.html import render_html
+from dovetail.report.tables import summary
+
+N, D = 400, 4
+
+
+def arrays() -> np.ndarray:
+    """Half of them of length 1, a quarter of length 2, a quarter 0."""
+    rows = np.zeros((N, D))
+    rows[: N // 2, 0], rows[N // 2 : 3 * N // 4, 1] = 1.0, -2.0
+    return rows
+
+
+def people() -> pl.DataFrame:
+    return pl.DataFrame({"device": [f"device {i}" for i in range(N)], "gradient": pl.Series(arrays().tolist())})
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "schema_version": 1, "mode": "rehearsal", "seed": 1, "data": {"person": "device", "private": "gradient"},
+        "vector": {"dimension": D, "clip": 1.0, "epsilon": 2.0},
+    }  # fmt: skip
+    for name, value in changes.items():
+        base[name] = {**base.get(name, {}), **value} if isinstance(value, dict) else value
+    return {name: value for name, value in base.items() if value is not None}
+
+
+def test_a_rehearsal_says_how_far_off_it_is_and_what_shortening_did() -> None:
+    report = dt.run(config(), table=people())
+    noise = ClosestDirection(D, 1.0, 2.0)
+    document = report.document()
+    vector, overall = document["estimates"]["vector"], report.evaluation.estimates.overall
+    assert vector["clipped"] == N // 4 and vector["clipping"] == pytest.approx(0.25)
+    assert overall.truth == pytest.approx([0.5, -0.25, 0.0, 0.0])
+    assert vector["off"] == pytest.approx(math.dist(overall.value, overall.truth or []))
+    assert vector["off"] < 5.0 * vector["error"] and vector["error"] == noise.error(N)
+    assert vector["error95"] == noise.error95(N) > vector["error"] > vector["coordinate_error"]
+    assert document["central"]["epsilon"] == shuffled_vectors(noise, n=N, delta=1e-6).epsilon
+    assert document["local"]["epsilon"] == noise.guarantee.epsilon
+    told = " ".join([*summary(document), *report.assumptions])
+    assert "a vector of 4 numbers, of length at most 1" in told and "100 of 400 vectors (25%)" in told
+    assert "a vector of 4 numbers" in render_html(json.loads(json.dumps(document)))
+
+
+def test_a_release_is_drawn_once_and_tells_nothing_exact(tmp_path: Path) -> None:
+    given = config(mode="release", seed=None, vector={"randomizer": "closest_direction"})
+    one, two = (dt.run(given, table=people(), ledger=tmp_path) for _ in range(2))
+    assert one.sanitized.equals(two.sanitized) and one.sanitized.columns == ["report"]
+    vector = one.document()["estimates"]["vector"]
+    assert all(vector[name]["value"] is None for name in ("off", "clipped", "clipping"))
+    assert one.evaluation.estimates.overall.truth is None and "of 400 vectors" not in " ".join(one.assumptions)
+    estimate = ClosestDirection(D, 1.0, 2.0).estimate(one.sanitized["report"].to_numpy())
+    assert estimate.tolist() == one.evaluation.estimates.overall.value
+    with pytest.raises(DovetailError, match="other terms"):
+        dt.run(config(mode="release", seed=None, vector={"clip": 2.0}), table=people(), ledger=tmp_path)
+    again = dt.run(given, table=people(), ledger=tmp_path, new_release=True)
+    assert again.evaluation.local.epsilon == pytest.approx(4.0) and isinstance(again.evaluation.central, Missing)
+
+
+def test_fewer_honest_people_weaken_the_promise() -> None:
+    noise = ClosestDirection(D, 1.0, 2.0)
+    found = shuffled_vectors(noise, n=4 * N, delta=1e-6, honest=N)
+    assert found.epsilon == shuffled_vectors(noise, n=N, delta=1e-6).epsilon > found.all
+
+
+def test_two_releases_with_a_local_delta_promise_no_number_together(tmp_path: Path) -> None:
+    given = config(mode="release", seed=None, vector={"randomizer": "gaussian", "delta0": 1e-5})
+    first = dt.run(given, table=people(), ledger=tmp_path)
+    assert (first.evaluation.local.epsilon, first.evaluation.local.delta) == (2.0, 1e-5)
+    assert first.sanitized.columns == [f"report_{part}" for part in range(D)]
+    again = dt.run(given, table=people(), ledger=tmp_path, new_release=True)
+    assert math.isinf(again.evaluation.local.epsilon)
+
+
+def test_the_same_people_are_read_from_every_kind_of_file(tmp_path: Path) -> None:
+    rows, names = arrays(), people()["device"].to_numpy()
+    people().write_parquet(tmp_path / "lists.parquet")
+    people().with_columns(pl.col("gradient").cast(pl.Array(pl.Float64, D))).write_parquet(tmp_path / "arrays.parquet")
+    np.savez(tmp_path / "both.npz", gradient=rows.astype(np.float32), device=names.astype(str))
+    np.save(tmp_path / "bare.npy", rows.astype(np.int64))
+    data = parse_config(config()).data
+    named = [
+        read_vectors(data.model_copy(update={"path": str(tmp_path / name)}), D, dt.simulation(seed)).identity
+        for seed, name in enumerate(("lists.parquet", "arrays.parquet", "both.npz"))
+    ]
+    assert len(set(named)) == 1
+    bare = data.model_copy(update={"path": str(tmp_path / "bare.npy"), "person": None})
+    from_file, from_memory = (
+        read_vectors(bare, D, dt.simulation(1)),
+        read_vectors(bare, D, dt.simulation(2), table=rows),
+    )
+    assert from_file.identity == from_memory.identity != named[0]
+    assert not np.array_equal(from_file.vectors, from_memory.vectors)  # in another order
+    moved = read_vectors(data, D, dt.simulation(1), table=people().with_columns(pl.col("device").reverse()))
+    assert moved.identity != named[0]
+
+
+def changed(row: Any, place: int = 2) -> pl.DataFrame:
+    """The table with another array in one row."""
+    rows = [*people()["gradient"].to_list()]
+    rows[place] = row
+    return people().with_columns(pl.Series("gradient", rows, dtype=pl.List(pl.Float64)))
+
+
+BAD = [
+    (changed([1.0, 2.0]), r"1 of 400 arrays do not have 4 numbers \(first at rows 3; lengths from 2 to 4\)"),
+    (changed([]), "lengths from 0 to 4"),
+    (changed([1.0, math.nan, 0.0, 0.0]), r"1 of 400 arrays hold a missing, .* \(first at rows 3\)"),
+    (changed([1.0, math.inf, 0.0, 0.0]), "missing, infinite or NaN"),
+    (changed([1.0, None, 0.0, 0.0]), "missing, infinite or NaN"),
+    (changed(None), r"1 values are missing \(first at rows 3\)"),
+    (people().with_columns(pl.lit(1.0).alias("gradient")), "type Float64: .*declare `lower` and `upper`"),
+    (people().with_columns(pl.lit("x").alias("gradient")), "type String: .vector. needs arrays of numbers"),
+    (people().with_columns(pl.Series("gradient", [["a"]] * N)), "needs arrays of numbers"),
+    (people().with_columns(pl.Series("gradient", [[[1.0]]] * N)), "needs arrays of numbers"),
+    (people().rename({"gradient": "gradients"}), "no column 'gradient'; did you mean 'gradients'"),
+    (people().with_columns(pl.lit("x").alias("device")), r"1 pe.* in more than .*, so keep one row each\.$"),
+    (people().head(0), "no rows"),
+    (np.zeros((3, D)), "an array has no column 'device'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "words"), BAD, ids=[words for _, words in BAD])
+def test_arrays_that_cannot_be_are_refused_in_one_line(table: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words) as refused:
+        dt.run(config(), table=table)
+    assert "\n" not in str(refused.value)
+
+
+def test_another_dimension_is_told_with_both_numbers() -> None:
+    with pytest.raises(DataError, match="arrays have 4 numbers, and `dimension` is 5"):
+        dt.run(config(vector={"dimension": 5}), table=people())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("no.npy", "no such file"), ("objects.npy", "not readable as arrays"), ("text.npy", "not readable as arrays"),
+     ("flat.npy", r"got shape \(4,\)"), ("other.npz", "has no array 'gradient'"), ("t.csv", "save it as Parquet"),
+     ("few.npz", "names 2 people for 3 arrays")],
+)  # fmt: skip
+def test_files_that_hold_no_arrays_are_refused_in_one_line(tmp_path: Path, name: str, words: str) -> None:
+    np.save(tmp_path / "objects.npy", np.array([{}, []], dtype=object), allow_pickle=True)
+    (tmp_path / "text.npy").write_text("1,2")
+    (tmp_path / "t.csv").write_text("device,gradient\n1,2\n")
+    np.save(tmp_path / "flat.npy", np.zeros(4))
+    np.savez(tmp_path / "other.npz", gradients=np.zeros((3, 4)))
+    np.savez(tmp_path / "few.npz", gradient=np.zeros((3, 4)), device=np.array(["a", "b"]))
+    given = config(data={"path": str(tmp_path / name), "private": "gradient"})
+    if name != "few.npz":
+        del given["data"]["person"]
+    with pytest.raises(DataError, match=words):
+        dt.run(given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"promise": {"delta": 1e-6}}, r"\[promise\] does not go with \[vector\]"),
+        ({"strings": {"epsilon": 1.0}}, r"\[strings\] does not go with \[vector\]"),
+        ({"data": {"lower": 0.0, "upper": 1.0}}, r"\[data\] lower does not go with \[vector\]"),
+        ({"data": {"public": ["age"]}}, r"\[data\] public does not go with"),
+        ({"data": {"duplicates": "first"}}, "one whole array of each person"),
+        ({"vector": {"clip": 0.0}}, "`vector.clip` must be greater than 0"),
+        ({"vector": {"dimension": 0}}, "`vector.dimension` must be"),
+        ({"vector": {"clips": 1.0}}, "unknown key `vector.clips`; did you mean 'clip'"),
+        ({"vector": {"seed": 1}}, "unknown key `vector.seed`"),
+        ({"vector": {"axes": 0}}, "`vector.axes` must be"),
+        ({"vector": {"randomizer": "closest"}}, "did you mean 'closest_direction'"),
+        ({"vector": {"honest": 500}}, "`vector.honest` must be at most the 400 people"),
+        ({"vector": {"randomizer": "rotated_blocks", "signs": 8}}, r"\[vector\] `signs` must be one of 1, 2, 4"),
+        ({"vector": {"randomizer": "gaussian", "dimension": 4000, "epsilon": 0.01}}, r"\[vector\] `epsilon` must be"),
+        ({"mode": "release"}, "refuses `seed`"),
+    ],
+)
+def test_what_does_not_go_with_vectors_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        dt.run(config(**changes), table=people())
+
+
+def test_check_says_how_many_are_shortened_and_whether_noise_is_larger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    people().write_parquet("t.parquet")
+    text = 'schema_version = 1\nmode = "rehearsal"\n[data]\npath = "t.parquet"\nprivate = "gradient"\n[vector]\n'
+    for name, rest in (("a", "clip = 1.0\nepsilon = 0.1"), ("b", "clip = 1.0\nepsilon = 4.0\nhonest = 3")):
+        Path(f"{name}.toml").write_text(f"{text}dimension = {4 if name == 'a' else 3}\n{rest}\n")
+    assert invoke(["check", "a.toml", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [problem["what"][:22] for problem in found["problems"]] == [
+        "100 of 400 vectors (25",
+        "the noise, 2.51 in Euc",
+    ]
+    assert invoke(["check", "b.toml", "--strict"]) == 1
+    assert "arrays have 4 numbers" in capsys.readouterr().out
+
+
+def test_a_plan_becomes_a_run_with_the_same_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["plan", "--question", "vector-mean", "--dimension", "4", "--clip", "1", "--n", "400", "--delta", "1e-6"]
+    asked += ["--randomizer", "closest_direction"]
+    assert invoke([*asked, "--epsilon0", "2", "--out", "plan.toml", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    Path("plan.toml").write_text(
+        Path("plan.toml").read_text().replace("FILL IN.parquet", "t.parquet").replace("FILL IN", "gradient", 2)
+    )
+    people().write_parquet("t.parquet")
+    assert invoke(["run", "plan.toml", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert plan["epsilon"] == document["central"]["epsilon"] and plan["epsilon0"] == 2.0 == plan["local"]["epsilon"]
+    vector = document["estimates"]["vector"]
+    assert (plan["error95"], plan["standard_error"]) == (vector["error95"], vector["error"])
+    assert invoke([*asked, "--epsilon0", "2"]) == 0
+    assert "in Euclidean length, with 95" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--clip", "1"], "needs --dimension"),
+        (["--dimension", "4"], "needs --clip"),
+        (["--dimension", "4", "--clip", "1", "--k", "3"], "--k does not go with --question vector-mean"),
+        (["--dimension", "4", "--clip", "1", "--n", "100"], "give one of `error`, `epsilon` and `epsilon0`"),
+        (["--dimension", "4", "--clip", "1", "--error", "1"], "without `n`, give two of"),
+        (["--dimension", "4", "--clip", "-1", "--n", "9", "--error", "1"], "`clip` must be a finite number above 0"),
+        (["--dimension", "4", "--clip", "1", "--n", "100", "--error", "1e-3"], "cannot be had from 100 people"),
+    ],
+)
+def test_plans_that_cannot_be_are_refused(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["plan", "--question", "vector-mean", *options]) == 2
+    assert words in capsys.readouterr().err
+    assert invoke(["plan", "--question", "mean", "--clip", "1"]) == 2
+    assert "--clip goes with --question vector-mean" in capsys.readouterr().err
+
+
+@pytest.mark.exhaust
+def test_whatever_is_left_out_is_solved_for() -> None:
+    fixed: dict[str, Any] = {"dimension": 50, "clip": 2.0, "delta": 1e-6, "randomizer": "closest_direction"}
+    full = plan_vectors(**fixed, n=20_000, epsilon0=2.0)
+    assert isinstance(full.central, CentralDP)
+    by_error = plan_vectors(**fixed, n=20_000, error=full.error95)
+    assert by_error.error95 <= full.error95 and by_error.epsilon0 == pytest.approx(2.0, rel=1e-3)
+    people = plan_vectors(**fixed, error=full.error95, epsilon0=2.0)
+    assert people.error95 <= full.error95 and people.n == pytest.approx(20_000, rel=1.5e-3)
+    with pytest.raises(InfeasibleError) as refused:
+        plan_vectors(**fixed, n=2000, error=0.01)
+    ways = dict(refused.value.ways)
+    assert plan_vectors(**fixed, n=2000, error=ways["error"]).error95 <= ways["error"]
+    assert plan_vectors(**fixed, n=int(ways["n"]), error=0.01).error95 <= 0.01
+
+
+@pytest.mark.exhaust
+def test_whatever_is_left_out_is_solved_for_under_a_central_epsilon() -> None:
+    fixed: dict[str, Any] = {"dimension": 50, "clip": 2.0, "delta": 1e-6}
+    by_epsilon = plan_vectors(**fixed, n=20_000, epsilon=0.2)
+    assert set(by_epsilon.others) == {"rotated_blocks"}  # a local delta is nothing to be had unasked
+    assert 0.19 < by_epsilon.central.epsilon <= 0.2 and by_epsilon.mechanism.name == "closest_direction"
+    people = plan_vectors(**fixed, error=by_epsilon.error95, epsilon=0.2)
+    assert people.n == pytest.approx(20_000, rel=0.02) and people.central.epsilon <= 0.2
+    with pytest.raises(InfeasibleError) as refused:
+        plan_vectors(**fixed, n=2000, error=0.3, epsilon=0.1)
+    for name, value in refused.value.ways:
+        wishes = {"n": 2000, "error": 0.3, "epsilon": 0.1} | {name: int(value) if name == "n" else value}
+        assert plan_vectors(**fixed, **wishes).error95 <= wishes["error"]  # type: ignore[arg-type]
+
+
+def test_a_function_estimates_with_any_randomizer() -> None:
+    rows = np.tile([0.5, -0.5], (4000, 1))
+    for name, settings in (("closest_direction", {"axes": 2}), ("rotated_blocks", {"seed": 3}), ("gaussian", {})):
+        found = estimate_vector_mean(
+            rows, radius=1.0, epsilon=2.0, delta=1e-5, randomizer=name, rng=dt.simulation(5), **settings
+        )
+        assert np.linalg.norm(found.value - rows[0]) < 6.0 * found.error and found.local.epsilon <= 2.0
