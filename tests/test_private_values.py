@@ -31,12 +31,14 @@ HOLDS = ("DataFrame", "Series", "Reports", "Survey", "Floats", "Points", "NDArra
 PRIVATE = {"sentences", "answers", "payload"}  # names of such fields
 PUBLIC = (  # laws and designs, which are published with a release; what is released; sizes
     "dovetail.account.", "dovetail.core.", "dovetail.trace.loss.", "dovetail.trace.mechanisms.",
-    "dovetail.trace.plan.", "dovetail.trace.adversary.", "dovetail.trace.prior.TracePrior",
+    "dovetail.trace.plan.", "dovetail.trace.descent.", "dovetail.trace.regular.", "dovetail.trace.noise.",
+    "dovetail.trace.posterior_loss.", "dovetail.trace.release_design.", "dovetail.trace.rehearsal.Smoother",
+    "dovetail.trace.rehearsal._Guesses", "dovetail.trace.prior.TracePrior",
     "dovetail.trace.fit.Fit",
     "dovetail.attack.definetti.DeFinetti", "dovetail.trace.protect.ProtectedTrace", "dovetail.engine.job.",
     "dovetail.text.deep_candidate.ReleasedDocuments", "dovetail.job.stream.Batches",
     "dovetail.text.release.RehearsedRelease", "dovetail.plan.explain.",
-    "dovetail.cli.collect.new.", "dovetail.cli.planning.", "dovetail.engine.passes.UnpackReports",
+    "dovetail.cli.collect.new.", "dovetail.cli.plan_shuffle.", "dovetail.engine.passes.UnpackReports",
     "dovetail.collect.simulate.", "dovetail.collect.shuffler.campaigns.",
 )  # fmt: skip
 

@@ -506,34 +506,34 @@ COUNTED = {
     "entropy.Entropy.below": "test_integers_below_a_bound_are_residues_of_words_that_make_full_turns",
     "entropy.Entropy.narrow": "test_narrow_words_are_disjoint_parts_of_words",
     "entropy.Entropy.permutation": "test_each_permutation_has_as_many_words_as_every_other",
-    "within_blocks.permute_within_blocks": "test_each_permutation_has_as_many_words_as_every_other",
-    "geometric._Stage.add": "geometric",
-    "geometric._word": "geometric",
-    "discrete_gaussian._exp_minus": "_exp_minus",
-    "bernoulli.coins": "coins",
+    "permutations.permute_within_blocks": "test_each_permutation_has_as_many_words_as_every_other",
+    "discrete_noise._Stage.add": "geometric",
+    "discrete_noise._word": "geometric",
+    "discrete_noise._exp_minus": "_exp_minus",
+    "coins.coins": "coins",
     "device unary.coins": "device coins",
-    "randomized_response._by_table": "krr",
-    "randomized_response._by_word": "_by_word",
+    "pure_protocol._by_table": "krr",
+    "pure_protocol._by_word": "_by_word",
     "subset_selection.SubsetSelection._draw": "subset_selection",
     "hadamard.Hadamard._randomize": "hadamard",
     "local_hashing.LocalHashing._randomize": "local_hashing",
-    "open_numbers.OpenNumbers._randomize": "OpenNumbers._randomize",
+    "open_reports.OpenNumbers._randomize": "OpenNumbers._randomize",
     "closest_direction.ClosestDirection._randomize": "test_one_of_the_drawn_directions_is_kept_and_others_are_lies",
     "gaussian.Gaussian._randomize": "test_rounding_before_gaussian_noise_is_right_on_average",
     "rotated_blocks.RotatedBlocks._randomize": "rotated_blocks",
     "rotated_blocks.RotatedBlocks._signs": "rotated_blocks",
     "window.Window._randomize": "window",
-    "truncated_geometric.TruncatedGeometric.sample": "TruncatedGeometric.sample",
-    "truncated_geometric._settle": "TruncatedGeometric.sample",
-    "user_dummies.UserDummies.send": "UserDummies.send",
+    "dummies.TruncatedGeometric.sample": "TruncatedGeometric.sample",
+    "dummies._settle": "TruncatedGeometric.sample",
+    "dummies.UserDummies.send": "UserDummies.send",
     "lehmer_code.draw_lehmer_code": "test_a_digit_by_inversion_is_geometric_or_in_doubt_or_drawn_again",
     "lehmer_code._decide_exactly": "test_a_digit_in_doubt_is_settled_by_more_words",
-    "planar_noise._decide_exactly": "planar_noise",
-    "planar_noise._accepted": "planar_noise",
-    "coins.flip": "flip",
-    "coins._exact_heads": "flip",
-    "permute_and_flip.PermuteAndFlip.draw": "PermuteAndFlip.draw",
-    "exponential.Exponential.draw": "test_proposals_are_kept_by_their_weights_and_made_anew",
+    "permutations._decide_exactly": "planar_noise",
+    "permutations._accepted": "planar_noise",
+    "selection.flip": "flip",
+    "selection._exact_heads": "flip",
+    "selection.PermuteAndFlip.draw": "PermuteAndFlip.draw",
+    "selection.Exponential.draw": "test_proposals_are_kept_by_their_weights_and_made_anew",
     "device words.Words.word": "device krr",
     "device words.Words.below": "test_a_device_draws_integers_below_a_bound_from_the_fewest_bits_and_draws_again",
     "device krr.respond": "device krr",
@@ -543,24 +543,24 @@ COUNTED = {
     "device subset_selection.SubsetSelection.randomize": "device subset_selection",
     "device subset_selection.uniform_subset": "device subset_selection",
     "device window.Window.randomize": "device window",
-    "device sent_dummies.SentDummies.messages": "SentDummies.messages",
-    "device sent_dummies.SentDummies.filled": "SentDummies.filled",
+    "device dummies.SentDummies.messages": "SentDummies.messages",
+    "device dummies.SentDummies.filled": "SentDummies.filled",
 }
 # What has no law of its own beside that of a uniform permutation, and what promises nothing.
 PERMUTES = {
     "dummies.Dummies.add",
-    "user_dummies.UserDummies.add",
-    "user_dummies.UserDummies.mix",
+    "dummies.UserDummies.add",
+    "dummies.UserDummies.mix",
     "planar.PlanarLaplace._draw",
     "noisy_sort.sort_keys",
-    "mallows_distribution.draw_mallows",
+    "mallows.draw_mallows",
     "uniform.Uniform._permutation",
-    "sattolo.Sattolo._permutation",
+    "comparison.Sattolo._permutation",
 }
 EXEMPT = {
-    "keyed.keyed_prints",  # fingerprints of ids
-    "cayley_hamming.hamming_mallows",  # in double precision, as it says
-    "cayley_hamming._uniform",
+    "entropy.keyed_prints",  # fingerprints of ids
+    "comparison.hamming_mallows",  # in double precision, as it says
+    "comparison._uniform",
     "rotated_blocks.RotatedBlocks._flips",  # public signs
     "device sender.Backoff.seconds",  # how long a device waits
 }
@@ -571,10 +571,10 @@ ASKS = ("words", "narrow", "below", "bits", "word", "permutation")
 
 def draws() -> Iterator[str]:
     """Functions of the exact samplers' folders that ask for words, those of devices after the word device."""
-    inside = ("randomize", "shuffle", "core", "text/selection")
-    folders = [(ROOT / "src/dovetail" / folder, "") for folder in inside] + [(ROOT / "device/src", "device ")]
-    for folder, prefix in folders:
-        for path in sorted(folder.rglob("*.py")):
+    inside = ("randomize/**/*.py", "shuffle/**/*.py", "core/**/*.py", "text/selection.py")
+    files = [(ROOT / "src/dovetail", glob, "") for glob in inside] + [(ROOT / "device/src", "**/*.py", "device ")]
+    for folder, glob, prefix in files:
+        for path in sorted(folder.glob(glob)):
             home, text = path.parent.name if path.stem == "__init__" else path.stem, path.read_text()
             if any(f".{asks}(" in text for asks in ASKS):
                 yield from (f"{prefix}{home}.{name}" for name in draws_in(ast.parse(text), ()))
