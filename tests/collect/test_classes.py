@@ -31,7 +31,8 @@ from dovetail.collect.campaign.guarantees import (
 )
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign, among_classes, schedule
-from dovetail.collect.simulate.simulation import FaultRates, SeededChance, SimulatedDevices, Simulation, simulate
+from dovetail.collect.simulate.faults import FaultRates, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, simulate
 from dovetail.collect.store.interfaces import BatchRecord
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
