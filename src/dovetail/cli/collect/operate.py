@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer
 
 from dovetail.cli.collect.keys import AuditFile, log_of, read_public
+from dovetail.cli.collect.new import read_campaign
 from dovetail.cli.collect.query import InsecureHttp, ServerClient
 from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.collect.campaign.explain import roster_fact
 from dovetail.collect.campaign.roster import MappedRoster, Roster, changes_of, open_roster, write_mapped
 from dovetail.collect.files import load_campaign, load_keys, save_secret
 from dovetail.collect.logs import Action, AuditLog
@@ -219,15 +222,29 @@ def _register_roster(app: typer.Typer) -> None:
 
 
 @roster.command("add")
-def _add(file: RosterFile, devices: Devices, as_json: Json = False) -> None:
+def _add(
+    file: RosterFile,
+    devices: Devices,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(help="A campaign file: say how many of these devices in one hand break its promise."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Admit devices, each in the next free slot; the file is made if there is none.
 
     Examples:
-    dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub
+    dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub;
+    dovetail collect roster add roster.csv meter-3.key.pub --campaign campaign.toml
     """
+    asked = None if campaign is None else read_campaign(campaign, None)[0]
     before: AnyRoster = open_roster(file) if file.exists() else Roster([])
     after = _change(file, before.with_devices, devices)
-    _show(file, after, as_json)
+    promise = None if asked is None else roster_fact(asked, after)
+    _show(file, after, as_json, {} if asked is None else {"promise": promise})
+    if asked is not None and not as_json:
+        why = f"too few devices for a batch, or nothing promised of one; see `dovetail collect check {campaign}`"
+        typer.echo(f"{promise or why}.")
 
 
 @roster.command("revoke")
@@ -287,11 +304,11 @@ def _device(text: str) -> VerifyingKey:
     return VerifyingKey.parse("device", key)
 
 
-def _show(file: Path, found: AnyRoster, as_json: bool) -> None:
+def _show(file: Path, found: AnyRoster, as_json: bool, more: Mapping[str, str | None] = MappingProxyType({})) -> None:
     revoked = sum(entry.revoked for entry in found)
     if as_json:
         devices = [{"device": str(e.device), "slot": e.slot, "revoked": e.revoked} for e in found]
-        print_json({"roster": str(file), "devices": devices})
+        print_json({"roster": str(file), "devices": devices, **more})
     else:
         typer.echo(f"{file}: {len(found)} devices, {revoked} of them revoked")
 
