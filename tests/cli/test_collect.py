@@ -21,6 +21,7 @@ from dovetail.cli.collect import app as collect
 from dovetail.cli.main import invoke
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail_protocol import mechanism as protocol_mechanism
+from dovetail_protocol.keys import SigningKey
 
 NEW = ["new", "--owner", "owner.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
 ASKED = ["--id", "commute", "--question", 'How do you "get" to work?']
@@ -101,7 +102,7 @@ def test_every_verb_has_complete_help(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.exhaust
 def test_the_owners_verbs_need_no_server_library() -> None:
-    block = "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'sqlalchemy', 'alembic', "
+    block = "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'sqlalchemy', "
     block += "'prometheus_client', 'paho', 'psycopg', 'pythonjsonlogger', 'httpx'))); "
     block += "from dovetail.cli.main import invoke; "
     script = f"{block} sys.exit(10 * invoke(['collect', '--help']) + invoke(['collect', 'check', 'none.toml']))"
@@ -256,6 +257,23 @@ def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.Cap
     assert "`device`" in fails(capsys, "roster", "add", "roster.csv", "ed25519:x")
     assert "public keys" in fails(capsys, "roster", "add", "roster.csv", "none.pub")
     assert (place / "roster.csv").read_text().count("ed25519") == 2
+
+
+def test_admitting_devices_says_what_share_of_them_breaks_the_promise(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["collect", *NEW, *ASKED, *CATEGORIES, "--minimum", "100", "--dishonest", "10"]) == 0
+    devices = [str(SigningKey(number.to_bytes(32, "big")).verifying_key()) for number in range(1, 111)]
+    few = document(capsys, "roster", "add", "roster.csv", *devices[:99], "--campaign", "campaign.toml")
+    assert few["promise"] is None
+    capsys.readouterr()
+    add = ["collect", "roster", "add", "roster.csv", "--campaign", "campaign.toml"]
+    assert invoke([*add, devices[99]]) == 0
+    assert "100 devices may send. 11 of them in one dishonest hand (11 %) break" in capsys.readouterr().out
+    assert "no such campaign file" in fails(capsys, *add[1:-1], "none.toml", devices[100])
+    assert devices[100] not in (place / "roster.csv").read_text(), "nobody is admitted by a command that is refused"
+    without = document(capsys, "roster", "add", "roster.csv", *devices[101:])
+    assert "promise" not in without
 
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnorw\u2066\x9b31m\r\nfake row: signed"

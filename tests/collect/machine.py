@@ -24,7 +24,8 @@ from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore, RoundKey
 from dovetail.collect.simulate.delivery_audit import AuditResult
 from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
-from dovetail.collect.simulate.simulation import MessageFate, Role, SeededChance, SimulatedDevices, Simulation
+from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.entropy import simulation
 from dovetail_protocol.messages import inner_info, split

@@ -19,7 +19,6 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers import CampaignAnswers
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.live_page import render
-from dovetail.collect.analyzer.sealed_parts import count_parts
 from dovetail.collect.analyzer.sentences import guarantee_sentences
 from dovetail.collect.batch import Header
 from dovetail.collect.campaign.explain import explain
@@ -32,15 +31,15 @@ from dovetail.collect.campaign.guarantees import (
 )
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign, among_classes, schedule
-from dovetail.collect.simulate.simulation import FaultRates, SeededChance, SimulatedDevices, Simulation, simulate
+from dovetail.collect.simulate.faults import FaultRates, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, simulate
 from dovetail.collect.store.interfaces import BatchRecord
 from dovetail.core.entropy import simulation
-from dovetail.core.errors import ConfigError, UnsupportedError
+from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP
 from dovetail.estimate.classes import estimate_mixture_counts
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Missing
-from dovetail.table.data_section import DataSection
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
@@ -304,26 +303,6 @@ def test_a_campaign_is_explained_class_by_class() -> None:
     assert "whatever classes the others choose" in words["open: one batch"]
     assert "its class" in words["shuffler"] and "class and answer" in words["shares"]
     assert [each.local for each in found.classes] == [0.5, 3.0]
-
-
-def test_sealed_parts_are_refused_because_their_classes_stand_in_no_file(tmp_path: Path) -> None:
-    found = counted_campaign()
-    assert counted.ANALYZER.opening
-    (tmp_path / "campaign.toml").write_bytes(found.signed)
-    (tmp_path / "analyzer.key").write_text(counted.ANALYZER.to_text())
-    (tmp_path / "analyzer.key").chmod(0o600)
-    (tmp_path / "analyzer.toml").write_text(
-        'schema_version = 1\ncampaigns = ["campaign.toml"]\nkeys = "analyzer.key"\ntokens = "tokens.txt"\n'
-    )
-
-    class Files:
-        def source(self, data: DataSection, table: Any = None) -> Any:
-            raise AssertionError("nothing is read")
-
-        def exchange(self, *_: Any, **__: Any) -> Any: ...
-
-    with pytest.raises(UnsupportedError, match="has classes"):
-        count_parts(Files(), tmp_path, config=tmp_path / "analyzer.toml", campaign=found.id, round=1)
 
 
 @pytest.mark.exhaust

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from dovetail.cli.collect import app
 from dovetail.collect.simulate.demo import prepare_demo
 from dovetail.collect.simulate.deployment import APPLIANCE, COMMUTE, ServerProcess, ThrowawayCampaign
-from dovetail.collect.simulate.simulation import SeededChance, SimulatedDevices
+from dovetail.collect.simulate.faults import SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices
 from dovetail.core.errors import OutputError, ParameterError
 
 DEMO = [sys.executable, "-m", "dovetail", "collect", "demo"]

@@ -1,7 +1,12 @@
 """A power cut loses no key, no ledger and no revocation, and others on the machine read none of them."""
 
 import os
+import re
+import sqlite3
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.collect.durability import disk_steps
@@ -14,6 +19,10 @@ from dovetail_device.outbox import Outbox
 from dovetail_protocol.keys import RoleKeys, SigningKey
 
 OWNER_ONLY = 0o600
+RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
+SQLITE = (
+    "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(sys.argv[2])"  # what `sqlite3 FILE STATEMENT` does
+)
 
 
 @pytest.fixture
@@ -73,3 +82,18 @@ def test_a_revocation_is_on_the_disk_before_and_after_it_takes_its_place(tmp_pat
     assert [step for step in steps if step in ("sync file", "sync folder")] == ["sync file", "sync folder"]
     assert Roster.load(place).is_revoked(key)
     assert [path.name for path in tmp_path.iterdir()] == ["roster.csv"], "nothing half written is left"
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_the_commands_of_the_runbook_write_backups_that_only_their_owner_reads(tmp_path) -> None:
+    (block,) = re.findall(r"## Back up\n.*?```console\n(.*?)```", RUNBOOK.read_text(), re.S)
+    commands = [line.removeprefix("$ ").partition("  #")[0] for line in block.splitlines()]
+    assert [line.split()[0] for line in commands] == ["umask", "sqlite3", "pg_dump"]
+    with sqlite3.connect(tmp_path / "shuffler.sqlite") as base:
+        base.execute("CREATE TABLE round (number INTEGER)")
+    base.close()
+    programs = f"""sqlite3() {{ "{sys.executable}" -c "{SQLITE}" "$@"; }}; pg_dump() {{ echo dump; }}"""
+    subprocess.run(["/bin/sh", "-ec", "\n".join([programs, *commands])], cwd=tmp_path, check=True)
+    written = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    del written["shuffler.sqlite"]
+    assert written == {"backup.sqlite": OWNER_ONLY, "shuffler.dump": OWNER_ONLY}

@@ -88,7 +88,7 @@ def test_every_campaign_is_explained_in_full(name: str) -> None:
         4,
         [
             ({"batch.minimum": 99}, "hides little"),
-            ({"randomizer.epsilon": 5.0}, "protects next to nothing"),
+            ({"randomizer.epsilon": 5.5}, "protects next to nothing"),
             ({"promise.delta": 0.01}, "not below 1/n"),
             ({"promise.authentication": "none"}, "no roster"),
             ({}, "assumed honest"),

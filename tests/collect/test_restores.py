@@ -11,7 +11,8 @@ import pytest
 
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
 from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
-from dovetail.collect.simulate.simulation import MessageFate, SeededChance, SimulatedDevices, Simulation
+from dovetail.collect.simulate.faults import MessageFate, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import simulation

@@ -25,14 +25,8 @@ from dovetail.collect.simulate.deployment import (
     schedule,
     simulated_document,
 )
-from dovetail.collect.simulate.simulation import (
-    FaultRates,
-    SeededChance,
-    SimulatedDevices,
-    Simulation,
-    SimulationResult,
-    simulate,
-)
+from dovetail.collect.simulate.faults import FaultRates, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, SimulationResult, simulate
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError
 

@@ -40,7 +40,8 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.shuffler.intake import ACCEPTED, CheckedReport, Reply, ReportIntake
 from dovetail.collect.shuffler.trusted_clock import TrustedClock
-from dovetail.collect.simulate.simulation import Crash, SimulatedDevices, Simulation
+from dovetail.collect.simulate.faults import Crash
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation
 from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore
 from dovetail.collect.store.interfaces import AcceptOutcome, CountedBatch, SealedReport
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore

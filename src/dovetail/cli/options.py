@@ -36,7 +36,8 @@ def as_whole(value: float | None) -> Any:
 def flatten(verb: Callable[..., Any]) -> Callable[..., Any]:
     """The verb with every parameter that is a dataclass replaced by its fields, in the same order.
 
-    A field is written as an option is: `name: Annotated[type, typer.Option(help=..)] = default`.
+    A field is written as an option is: `name: Annotated[type, typer.Option(help=..)] = default`. Where the dataclass
+    is at home in a layer that knows no command line, the help alone stands there: `Annotated[type, ".."]`.
     """
     hints = get_type_hints(verb, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -65,7 +66,12 @@ def _options(parameter: inspect.Parameter, hint: Any) -> Iterator[inspect.Parame
     hints = get_type_hints(hint, include_extras=True)
     for field in fields(hint):
         default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name])
+        yield inspect.Parameter(field.name, kind, default=default, annotation=_as_option(hints[field.name]))
+
+
+def _as_option(hint: Any) -> Any:
+    said = getattr(hint, "__metadata__", ())
+    return Annotated[hint.__origin__, typer.Option(help=said[0])] if said and isinstance(said[0], str) else hint
 
 
 # Options that mechanisms declare, one for each setting of a randomizer, shuffler or attack; and groups of people.

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from dovetail.collect.http import host_of
 from dovetail.collect.logs import AuditLog, audit_key
-from dovetail.table.data_section import Section, read_toml
+from dovetail.table.data_section import Section
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.endpoint import is_loopback
 from dovetail_protocol.errors import ConfigError, DovetailError, OutputError
@@ -121,16 +121,6 @@ class TlsSection(Section):
 def tls_files(tls: TlsSection | None, folder: Path) -> dict[str, Path]:
     """The files of a section, as `http.server` takes them; none without a section."""
     return {} if tls is None else {"certificate": folder / tls.certificate, "key": folder / tls.key}
-
-
-def database_of(path: Path) -> tuple[str, Literal["shuffler", "analyzer"]]:
-    """URL and role of the database of a configuration file of either server."""
-    found = read_toml(path)
-    role: Literal["shuffler", "analyzer"] = "shuffler" if "analyzer" in found else "analyzer"
-    store = found.get("store")
-    if not isinstance(store, str | None):
-        raise ConfigError(f"{path}: `store` must be a URL.")
-    return store or f"sqlite:///{path.parent / f'{role}.sqlite'}", role
 
 
 class ServerConfig(Section):

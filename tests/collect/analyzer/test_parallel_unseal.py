@@ -83,7 +83,7 @@ def die(*_: object) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from dovetail.collect.analyzer import parallel_unseal
+from dovetail.collect.analyzer import campaigns as parallel_unseal
 from dovetail.collect.analyzer.analyzer import load
 from dovetail.collect.files import load_campaign
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from tests.collect.device.made import PERIOD, START, Bench, FakeTransport, campa
 from tests.tiers import tiered
 
 from dovetail.collect.simulate.deployment import COMMUTE, ThrowawayCampaign, schedule
-from dovetail.collect.simulate.simulation import MessageFate, Role, SeededChance, SimulatedDevices, Simulation
+from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation
 from dovetail.core.entropy import simulation as seeded
 from dovetail_device.client import RoundUnknown
 from dovetail_device.sender import UNREACHABLE, refusal_event

@@ -26,15 +26,8 @@ from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.batches import BatchDummies
 from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
-from dovetail.collect.simulate.simulation import (
-    FaultRates,
-    MessageFate,
-    Role,
-    SeededChance,
-    SimulatedDevices,
-    Simulation,
-    simulate,
-)
+from dovetail.collect.simulate.faults import FaultRates, MessageFate, Role, SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, simulate
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.document import Missing

@@ -37,7 +37,8 @@ from dovetail.collect.campaign.guarantees import (
 from dovetail.collect.campaign.terms import draft_campaign
 from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, among_people, schedule
-from dovetail.collect.simulate.simulation import SeededChance, SimulatedDevices, Simulation, simulate
+from dovetail.collect.simulate.faults import SeededChance
+from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, simulate
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.document import Missing

@@ -7,20 +7,19 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from sqlalchemy import Connection, MetaData, event, inspect, text
+from sqlalchemy import Connection, MetaData, event, inspect, select, text
+from sqlalchemy.exc import IntegrityError
 from tests.collect.servers import Postgres, free_port
 from tests.collect.store.samples import BUSES, fill, report
 from tests.waiting import PATIENCE
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
-from dovetail.collect.store.engine import Database
-from dovetail.collect.store.migrations import VERSION_TABLE, schema_of
+from dovetail.collect.store.engine import SCHEMA_VERSION, Database
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 from dovetail.core.errors import ConfigError, StorageError
@@ -36,24 +35,31 @@ def database(lasting: str) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize(("opened", "schema", "role"), ROLES)
-def test_the_migrations_make_exactly_the_tables_of_the_role(
+def test_an_empty_database_gets_exactly_the_tables_of_the_role(
     lasting: str, database: Database, opened: Callable[[str], Any], schema: MetaData, role: str
 ) -> None:
-    opened(lasting).close()
-
-    def differences(connection: Connection) -> list[object]:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        return list(compare_metadata(context, schema))
-
-    names = database.read(lambda connection: set(inspect(connection).get_table_names()))
-    assert names == {*schema.tables, VERSION_TABLE}
-    assert database.read(differences) == []
+    for _ in range(2):
+        opened(lasting).close()
+        assert database.read(lambda connection: set(inspect(connection).get_table_names())) == {
+            *schema.tables,
+            SCHEMA_VERSION.name,
+        }
+    assert database.read(lambda connection: connection.scalars(select(SCHEMA_VERSION)).all()) == [f"{role}/1"]
     keys = database.read(
         lambda connection: {
             name: inspect(connection).get_pk_constraint(name)["constrained_columns"] for name in schema.tables
         }
     )
     assert keys == {name: list(table.primary_key.columns.keys()) for name, table in schema.tables.items()}
+
+
+def test_a_state_that_nobody_knows_is_not_stored(lasting: str, database: Database) -> None:
+    store = open_shuffler_store(lasting)
+    store.open_round(BUSES, 1, now=0.0)
+    store.close()
+    for state in ("lost", "stuck"):
+        with pytest.raises((StorageError, IntegrityError)) if state == "stuck" else nullcontext():
+            database.write(lambda connection: connection.exec_driver_sql(f"UPDATE round SET state = '{state}'"))  # noqa: B023
 
 
 def test_roles_share_no_table() -> None:
@@ -67,19 +73,65 @@ def test_the_database_of_the_other_role_is_refused(lasting: str, database: Datab
         opened[0](lasting)
     assert database.read(lambda connection: set(inspect(connection).get_table_names())) == {
         *other[1].tables,
-        VERSION_TABLE,
+        SCHEMA_VERSION.name,
     }
 
 
-def test_a_newer_database_is_refused_in_one_line(lasting: str, database: Database) -> None:
-    open_shuffler_store(lasting).close()
-    newer = text(f"UPDATE {VERSION_TABLE} SET version_num = 'shuffler_99'")
-    database.write(lambda connection: connection.execute(newer))
+def before(*statements: str) -> Callable[[Connection], None]:
+    """What somebody has done to a database before."""
+
+    def work(connection: Connection) -> None:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("work", "found"),
+    [
+        (before("CREATE TABLE report (id INTEGER)"), "of something else"),
+        (before("CREATE TABLE schema_version (version TEXT)"), "of something else"),
+        (
+            before(
+                "CREATE TABLE schema_version (version_num TEXT)", "INSERT INTO schema_version VALUES ('shuffler_4')"
+            ),
+            "shuffler_4",
+        ),
+        *(
+            (
+                before(
+                    "CREATE TABLE schema_version (version TEXT)", f"INSERT INTO schema_version VALUES ('{version}')"
+                ),
+                version,
+            )
+            for version in ("shuffler/0", "shuffler/2", "shuffler/10")
+        ),
+    ],
+    ids=["foreign", "no version", "before the first release", "older", "newer", "much newer"],
+)
+def test_tables_of_another_version_are_refused_in_one_line(
+    lasting: str, database: Database, work: Callable[[Connection], None], found: str
+) -> None:
+    def shape(connection: Connection) -> dict[str, list[str]]:
+        seen = inspect(connection)
+        return {table: [each["name"] for each in seen.get_columns(table)] for table in seen.get_table_names()}
+
+    database.write(work)
+    was = database.read(shape)
     with pytest.raises(StorageError) as refused:
         open_shuffler_store(lasting)
-    newest = schema_of("sqlite://", "shuffler")[1]
-    assert f"has the newer schema shuffler_99, this version knows {newest}: upgrade Dovetail." in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert str(refused.value) == (
+        f"{database.name} has tables {found}, this version of Dovetail knows shuffler/1: "
+        "use the version that made them, or an empty database."
+    )
+    assert database.read(shape) == was
+
+
+def test_tables_of_others_that_bear_other_names_are_left_alone(lasting: str, database: Database) -> None:
+    database.write(before("CREATE TABLE spatial_ref_sys (srid INTEGER)"))
+    open_shuffler_store(lasting).close()
+    assert "spatial_ref_sys" in database.read(lambda connection: inspect(connection).get_table_names())
 
 
 def test_durability_is_switched_on(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dovetail.cli.collect import devices, keys, new, operate, query, servers, unseal
+from dovetail.cli.collect import devices, keys, new, operate, query, servers
 
 app = typer.Typer(
     name="collect",
@@ -17,14 +17,13 @@ app = typer.Typer(
     In order: keys (one file per role), new (write a campaign), check (explain it), sign (by its owner), roster
     (who may send), shuffler and analyzer (the two servers), submit (one value from one device), close (a round by
     hand), query and status (what came out). For operators: token (who may ask), drop (give up a lost round),
-    clock (go on after a jump), schema (the way back to an older version), rotate (new keys), hand-over (another
-    owner), unseal (many reports in files, on processes or Spark), audit (what was done); docs/runbook.md says
-    when. Without any of that: simulate (all roles in one process, with everything that goes wrong) and demo (real
-    servers on this machine, and devices that report to them). Verbs that print facts take --json. docs/collect.md
-    walks through all of it.
+    clock (go on after a jump), rotate (new keys), hand-over (another owner), audit (what was done); docs/runbook.md
+    says when. Without any of that: simulate (all roles in one process, with everything that goes wrong) and demo
+    (real servers on this machine, and devices that report to them). Verbs that print facts take --json.
+    docs/collect.md walks through all of it.
     """,
 )
-for verbs in (new, keys, servers, query, operate, unseal, devices):
+for verbs in (new, keys, servers, query, operate, devices):
     verbs.register(app)
 
 

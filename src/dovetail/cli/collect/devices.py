@@ -6,7 +6,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,6 +20,7 @@ from dovetail.cli.collect.query import InsecureHttp
 from dovetail.cli.options import as_whole, flatten
 from dovetail.cli.output import Json, print_json, print_rows
 from dovetail.cli.progress import progress_bar
+from dovetail.collect.simulate.faults import FaultRates
 from dovetail.core.checks import positive, whole
 from dovetail.core.display import mute
 from dovetail.core.errors import DovetailError, OutputError, ParameterError, UnreachableError
@@ -145,16 +146,6 @@ def _submit(
 # `dovetail collect simulate`: a whole collection in one process, with everything that goes wrong.
 
 
-@dataclass(frozen=True)
-class FaultOptions:
-    """How often which fault happens."""
-
-    loss: Annotated[float, typer.Option(help="Share of messages lost, and of acknowledgements.")] = 0.1
-    duplicate: Annotated[float, typer.Option(help="Share of messages that arrive twice.")] = 0.05
-    delay: Annotated[float, typer.Option(help="Share of messages that arrive when nobody waits any more.")] = 0.05
-    crash: Annotated[float, typer.Option(help="Share of operations in which a role dies.")] = 0.001
-
-
 def _register_simulate(app: typer.Typer) -> None:
     """Add the verb to `dovetail collect`."""
     app.command("simulate")(flatten(_simulate))
@@ -178,7 +169,7 @@ def _simulate(
     ] = None,
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 300,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
-    faults: FaultOptions = FaultOptions(),
+    faults: FaultRates = FaultRates(),
     seed: Annotated[int, typer.Option(min=0, help="Of the answers and the faults; reports are never seeded.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -202,7 +193,7 @@ def _simulate(
         schedule,
         simulated_document,
     )
-    from dovetail.collect.simulate.simulation import FaultRates, simulate
+    from dovetail.collect.simulate.simulation import simulate
 
     count, size = whole("--rounds", as_whole(rounds), least=1), whole("--devices", as_whole(devices), least=1)
     known = {"commute": COMMUTE, "appliance": APPLIANCE}[example]
@@ -219,9 +210,7 @@ def _simulate(
     known |= {"rounds": schedule(count)}
     world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:
-        found = simulate(
-            world, faults=FaultRates(**asdict(faults)), seed=seed, progress=lambda done: show("rounds", done, count)
-        )
+        found = simulate(world, faults=faults, seed=seed, progress=lambda done: show("rounds", done, count))
     document = _document(world.campaign.id, found)
     if as_json:
         print_json(document)

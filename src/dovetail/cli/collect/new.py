@@ -426,7 +426,7 @@ def _check(
     dovetail collect check campaign.toml;
     dovetail collect check campaign.toml --roster roster.csv --json
     """
-    found, signed = _read(campaign, owner)
+    found, signed = read_campaign(campaign, owner)
     devices = None if roster is None else open_roster(roster)
     explained = explain(found, roster=devices, folder=campaign.parent)
     if as_json:
@@ -438,7 +438,7 @@ def _check(
         typer.echo(f"warning: {printable(warning)}.")
 
 
-def _read(path: Path, owner: str | None) -> tuple[Campaign, bool]:
+def read_campaign(path: Path, owner: str | None) -> tuple[Campaign, bool]:
     """The campaign, and whether it is signed; a wrong signature is an error."""
     try:
         data = path.read_bytes()

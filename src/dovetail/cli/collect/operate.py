@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer
 
 from dovetail.cli.collect.keys import AuditFile, log_of, read_public
+from dovetail.cli.collect.new import read_campaign
 from dovetail.cli.collect.query import InsecureHttp, ServerClient
 from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.collect.campaign.explain import roster_fact
 from dovetail.collect.campaign.roster import MappedRoster, Roster, changes_of, open_roster, write_mapped
 from dovetail.collect.files import load_campaign, load_keys, save_secret
 from dovetail.collect.logs import Action, AuditLog
@@ -219,15 +222,29 @@ def _register_roster(app: typer.Typer) -> None:
 
 
 @roster.command("add")
-def _add(file: RosterFile, devices: Devices, as_json: Json = False) -> None:
+def _add(
+    file: RosterFile,
+    devices: Devices,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(help="A campaign file: say how many of these devices in one hand break its promise."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Admit devices, each in the next free slot; the file is made if there is none.
 
     Examples:
-    dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub
+    dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub;
+    dovetail collect roster add roster.csv meter-3.key.pub --campaign campaign.toml
     """
+    asked = None if campaign is None else read_campaign(campaign, None)[0]
     before: AnyRoster = open_roster(file) if file.exists() else Roster([])
     after = _change(file, before.with_devices, devices)
-    _show(file, after, as_json)
+    promise = None if asked is None else roster_fact(asked, after)
+    _show(file, after, as_json, {} if asked is None else {"promise": promise})
+    if asked is not None and not as_json:
+        why = f"too few devices for a batch, or nothing promised of one; see `dovetail collect check {campaign}`"
+        typer.echo(f"{promise or why}.")
 
 
 @roster.command("revoke")
@@ -287,11 +304,11 @@ def _device(text: str) -> VerifyingKey:
     return VerifyingKey.parse("device", key)
 
 
-def _show(file: Path, found: AnyRoster, as_json: bool) -> None:
+def _show(file: Path, found: AnyRoster, as_json: bool, more: Mapping[str, str | None] = MappingProxyType({})) -> None:
     revoked = sum(entry.revoked for entry in found)
     if as_json:
         devices = [{"device": str(e.device), "slot": e.slot, "revoked": e.revoked} for e in found]
-        print_json({"roster": str(file), "devices": devices})
+        print_json({"roster": str(file), "devices": devices, **more})
     else:
         typer.echo(f"{file}: {len(found)} devices, {revoked} of them revoked")
 
@@ -403,43 +420,6 @@ def _show_tokens(file: Path, found: object, as_json: bool) -> None:
     typer.echo(f"{file}: {len(rows)} tokens")
 
 
-# `dovetail collect schema`: which schema a server's database has, and the way back to an older one.
-
-
-def _register_schema(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("schema")(_schema)
-
-
-def _schema(
-    config: Annotated[Path, typer.Argument(help="shuffler.toml or analyzer.toml.")],
-    to: Annotated[str | None, typer.Option(help="Go back to this older schema, such as shuffler_1.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Show the schema of a server's database; --to rolls it back for an older version of this package.
-
-    Servers bring their database to the newest schema when they start. Stop them and back the database up first; with
-    this version still installed, go back; then install the older one. No report, count or batch is lost on the way.
-
-    Examples:
-    dovetail collect schema shuffler.toml;
-    dovetail collect schema shuffler.toml --to shuffler_1
-    """
-    for module in ("sqlalchemy", "alembic"):
-        require(module, extra="serve")
-    from dovetail.collect.files import database_of
-    from dovetail.collect.store.migrations import roll_back, schema_of
-
-    url, role = database_of(config)
-    left = [] if to is None else roll_back(url, role, to)
-    current, newest = schema_of(url, role)
-    if as_json:
-        print_json({"role": role, "schema": current, "newest": newest, "left": left})
-        return
-    rows = {"role": role, "schema": current or "none yet", "newest known here": newest}
-    print_rows("Rolled back" if left else "Schema", rows | ({"left": ", ".join(left)} if left else {}))
-
-
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     _register_close(app)
@@ -447,4 +427,3 @@ def register(app: typer.Typer) -> None:
     _register_clock(app)
     _register_roster(app)
     _register_token(app)
-    _register_schema(app)

@@ -110,7 +110,26 @@ def explain(
         warnings=tuple(_warnings(campaign, reports, roster, folder)),
         classes=classes,
     )
-    return replace(found, lines=(*_lines(found), *_sybils(found, roster)))
+    fact = None if roster is None else roster_fact(campaign, roster)
+    return replace(found, lines=(*_lines(found), *([] if fact is None else [CampaignFact("roster", fact)])))
+
+
+def roster_fact(campaign: Campaign, roster: Roster | MappedRoster) -> str | None:
+    """How many devices in one hand break the promise of batches, and what share of the roster that is.
+
+    None where nothing is promised of batches, where nobody else's reports count for it, or where too few devices may
+    send for a batch.
+    """
+    central, _ = _central(campaign, 1)
+    active, breaking = sum(not entry.revoked for entry in roster), most_dishonest(campaign) + 1
+    if isinstance(central, Missing) or campaign.dummies or active < campaign.batch.minimum:
+        return None
+    share = floor(1e4 * breaking / active) / 100
+    return (
+        f"{active:,} devices may send. {breaking:,} of them in one dishonest hand "
+        f"({f'{share:g}' if share else 'less than 0.01'} %) break what is promised of batches, and nobody but who "
+        "admits devices limits how many a person registers"
+    )
 
 
 def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, CentralDP | Composition | Missing]:
@@ -257,23 +276,6 @@ def _assumed(campaign: Campaign) -> str:
         return ""
     most = most_dishonest(campaign)
     return f", if {f'all but at most {most:,}' if most else 'all of them'} come from honest people, one each"
-
-
-def _sybils(found: CampaignExplanation, roster: Roster | MappedRoster | None) -> list[CampaignFact]:
-    """How many devices in one hand break the promise of batches, and what share of the roster that is."""
-    campaign = found.campaign
-    if roster is None or isinstance(found.central, Missing) or campaign.dummies:
-        return []
-    active, breaking = sum(not entry.revoked for entry in roster), most_dishonest(campaign) + 1
-    if active < campaign.batch.minimum:
-        return []
-    share = floor(1e4 * breaking / active) / 100
-    words = (
-        f"{active:,} devices may send. {breaking:,} of them in one dishonest hand "
-        f"({f'{share:g}' if share else 'less than 0.01'} %) break what is promised of batches, and nobody but who "
-        "admits devices limits how many a person registers"
-    )
-    return [CampaignFact("roster", words)]
 
 
 def _dummies(campaign: Campaign) -> list[CampaignFact]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.simulate.deployment import COMMUTE, Deployment, ThrowawayCampaign, among_people
-from dovetail.collect.simulate.simulation import RoundResult, SeededChance, SimulatedDevices
+from dovetail.collect.simulate.faults import SeededChance
+from dovetail.collect.simulate.simulation import RoundResult, SimulatedDevices
 from dovetail.core.errors import OutputError
 from dovetail.report.number_format import upward
 from dovetail_device.client import SystemClock

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Literal, Protocol, final
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,11 @@ from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
 from dovetail.collect.simulate.deployment import START, ThrowawayCampaign
+from dovetail.collect.simulate.faults import Crash, FaultRates, MessageFate, Role, SeededChance
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail.core.checks import share, whole
 from dovetail.core.display import mute
-from dovetail.core.entropy import Entropy, simulation, system_entropy
+from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.job.evaluate import LEVEL
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
@@ -44,77 +44,6 @@ from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.messages import Rejected
 from dovetail_protocol.words import Words
-
-# What goes wrong, how often, and when: drawn from a seed, because it protects nobody.
-
-
-Role = Literal["device", "shuffler", "analyzer"]
-MessageFate = Literal["arrives", "lost", "unanswered", "delayed", "repeated"]
-"""Of a message: it arrives; never does; does, but not its answer; does when nobody waits any more; does, twice."""
-
-
-@dataclass(frozen=True)
-class FaultRates:
-    """Probabilities, at least 0 and below 1.
-
-    Parameters
-    ----------
-    loss : float
-        That a message is lost on its way, and as often its acknowledgement on the way back.
-    duplicate : float
-        That the network delivers a message a second time, some time later.
-    delay : float
-        That a message is held up and arrives after its sender has given up waiting.
-    crash : float
-        That a role dies in an operation of its store, vault or transport, before or after it has happened.
-    """
-
-    loss: float = 0.1
-    duplicate: float = 0.05
-    delay: float = 0.05
-    crash: float = 0.001
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            object.__setattr__(self, each.name, share(each.name, getattr(self, each.name)))
-
-
-class Crash(BaseException):
-    """A process dies here; no handler of an Exception may survive it."""
-
-
-@final
-class SeededChance:
-    """Decisions from a seed, one after the other."""
-
-    def __init__(self, seed: int) -> None:
-        self._words = simulation(whole("seed", seed, least=0))
-        self._drawn: list[int] = []
-
-    def happens(self, probability: float) -> bool:
-        """True with this probability."""
-        return self.number() < probability
-
-    def fate(self, faults: FaultRates) -> MessageFate:
-        """What becomes of the next message."""
-        odds: tuple[tuple[MessageFate, float], ...] = (
-            ("lost", faults.loss),
-            ("delayed", faults.delay),
-            ("repeated", faults.duplicate),
-            ("unanswered", faults.loss),
-        )
-        return next((fate for fate, probability in odds if self.happens(probability)), "arrives")
-
-    def number(self) -> float:
-        """Uniform on [0, 1)."""
-        if not self._drawn:
-            self._drawn = self._words.words(4096).tolist()
-        return (self._drawn.pop() >> 11) / (1 << 53)
-
-    def below(self, bound: int) -> int:
-        """One of 0..bound-1; simulations need no rejection."""
-        return int(self.number() * bound)
-
 
 # Devices with answers: who they are, what they would say, and how they say it.
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, delete, insert, select
 
-from dovetail.collect.store.engine import Database
+from dovetail.collect.store.engine import Database, open_database
 from dovetail.collect.store.interfaces import BatchRecord, CampaignId, CountedBatch, GroupTally
-from dovetail.collect.store.migrations import open_database
 from dovetail.collect.store.tables import (
     ANALYZER_PROBE,
     ASIDE,
@@ -30,7 +29,7 @@ _PAGE = 1000  # rows read at a time
 
 
 def open_analyzer_store(url: str) -> DatabaseAnalyzerStore:
-    """The analyzer's store at `url`, its schema brought up to date.
+    """The analyzer's store at `url`, made there if it is empty.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ def open_analyzer_store(url: str) -> DatabaseAnalyzerStore:
     ConfigError
         When `url` names no database that we know.
     StorageError
-        When it cannot be reached or written, belongs to the shuffler, or is newer than this version.
+        When it cannot be reached or written, belongs to the shuffler, or is of another version.
 
     Examples
     --------

@@ -15,16 +15,32 @@ from pathlib import Path
 from sqlite3 import OperationalError
 from threading import RLock
 from time import monotonic, sleep
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 from weakref import finalize
 
-from sqlalchemy import URL, Connection, Delete, Engine, Table, create_engine, delete, event, insert, make_url, select
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Delete,
+    Engine,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    delete,
+    event,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from dovetail.collect.logs import Log
-from dovetail.collect.store.tables import VAULT
+from dovetail.collect.store.tables import ANALYZER, SHUFFLER, VAULT
 from dovetail.core.errors import ConfigError, StorageError
 
 T = TypeVar("T")
@@ -234,6 +250,63 @@ def _say(error: DBAPIError) -> str:
     return f"refuses a transaction ({code}); nothing was stored."
 
 
+# The tables of a role, made when its database is first opened, and a row that says which they are.
+
+
+Role = Literal["shuffler", "analyzer"]
+
+_TABLES: dict[Role, MetaData] = {"shuffler": SHUFFLER, "analyzer": ANALYZER}
+_VERSIONS: dict[Role, str] = {"shuffler": "shuffler/1", "analyzer": "analyzer/1"}
+SCHEMA_VERSION = Table("schema_version", MetaData(), Column("version", Text, primary_key=True))
+_SCHEMA_LOCK = 0x_D0_7E_7A_11  # any fixed number: who makes tables holds this advisory lock
+
+
+def open_database(url: str, role: Role) -> Database:
+    """The database at `url` with the tables of `role`, which an empty one gets in one transaction.
+
+    Raises
+    ------
+    ConfigError
+        When `url` names no database that we know.
+    StorageError
+        When it cannot be reached or written, belongs to the other role, or has other tables than this version's.
+    """
+    database = Database(url)
+    try:
+        database.write(lambda connection: _make_tables(connection, role, database.name))
+    except StorageError:
+        database.close()
+        raise
+    return database
+
+
+def _make_tables(connection: Connection, role: Role, name: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+    there = {*inspect(connection).get_table_names()} & {*_TABLES[role].tables, SCHEMA_VERSION.name}
+    if there:
+        _refuse_other(connection, there, role, name)
+    else:
+        _TABLES[role].create_all(connection, checkfirst=False)
+        SCHEMA_VERSION.create(connection)
+        connection.execute(insert(SCHEMA_VERSION), {"version": _VERSIONS[role]})
+    connection.execute(delete(SCHEMA_VERSION).where(SCHEMA_VERSION.c.version == ""))  # a read-only one says so now
+
+
+def _refuse_other(connection: Connection, there: set[str], role: Role, name: str) -> None:
+    found = "of something else"
+    if SCHEMA_VERSION.name in there:  # "*": before the first release its column had another name
+        found = str(connection.exec_driver_sql(f"SELECT * FROM {SCHEMA_VERSION.name}").scalar() or found)
+    owner = next((each for each in get_args(Role) if found.startswith(each)), role)
+    if owner != role:
+        raise StorageError(f"{name} belongs to the {owner}; the {role} needs one of its own.")
+    if found != _VERSIONS[role]:
+        raise StorageError(
+            f"{name} has tables {found}, this version of Dovetail knows {_VERSIONS[role]}: "
+            "use the version that made them, or an empty database."
+        )
+
+
 # Work that one process at a time does for all processes on a database: turning rounds, delivering batches.
 #
 # The lock ends with its process, or with its session on a server. It saves work and orders it; what must not be done
@@ -312,7 +385,7 @@ def _unlock(session: Connection, key: int) -> None:
 
 
 _CLAIM_TRIES, _CLAIM_PAUSE = 3, 0.01  # seconds
-_KEY = 0x_D0_7E_7A_12  # any fixed number but the one of the migrations
+_KEY = 0x_D0_7E_7A_12  # any fixed number but those in use
 
 
 class Lock(Protocol):

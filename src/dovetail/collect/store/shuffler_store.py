@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, insert,
 
 from dovetail.collect.store import engine as task_locks
 from dovetail.collect.store import report_transactions
-from dovetail.collect.store.engine import Database, Task, VaultClaim
+from dovetail.collect.store.engine import Database, Task, VaultClaim, open_database
 from dovetail.collect.store.interfaces import (
     AcceptOutcome,
     CampaignId,
@@ -21,7 +21,6 @@ from dovetail.collect.store.interfaces import (
     RoundState,
     SealedReport,
 )
-from dovetail.collect.store.migrations import open_database
 from dovetail.collect.store.report_transactions import RoundId, change, clear, lock
 from dovetail.collect.store.tables import (
     BATCH,
