@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 from math import isinf
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail import __version__
 from dovetail.account.amplify import amplify
 from dovetail.account.dummies import dummies_guarantee, user_dummies_guarantee
 from dovetail.core.channel import Channel, KRRChannel
@@ -43,7 +41,6 @@ from dovetail.plan.requirements import Requirements
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_reports import OpenNumbers
 from dovetail.report.document import (
-    NO_DIGEST,
     BayesLeakage,
     BetterRandomizer,
     Estimates,
@@ -52,13 +49,10 @@ from dovetail.report.document import (
     IntervalEstimates,
     Missing,
     OrderEvaluation,
-    PrivacyReport,
 )
 from dovetail.report.number_format import upward
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
-from dovetail.table.reader import canonical
-from dovetail.table.released import describe_reports
 
 # What applies to which shuffler, and what it says: the central guarantee and order privacy.
 #
@@ -726,7 +720,7 @@ def _with_classes(
     )
 
 
-def _described(collection: Collection) -> dict[str, Any]:
+def described_dummies(collection: Collection) -> dict[str, Any]:
     """What a later stage must know of dummies among the released reports."""
     dummies, classes = collection.dummies, collection.classes
     if classes is not None:
@@ -780,30 +774,3 @@ def _dummies_promise(
     if number is not None:
         return promise, mean_with_dummies(dummies, batch, lower=number.lower, upper=number.upper, n=n)
     return promise, estimate_with_dummies(dummies, batch, n=n, randomizer=layer)
-
-
-def privacy_report(
-    collection: Collection, evaluation: Evaluation, *, mode: str, provenance: str, **rest: Any
-) -> PrivacyReport:
-    """The report of a collection whose metrics are `evaluation`; `rest` are further fields of it."""
-    return PrivacyReport(
-        title=collection.title or f"Collection of {collection.private}",
-        mode=mode,
-        entropy=provenance,
-        version=__version__,
-        collection=collection_document(collection),
-        randomizer=randomizer_document(collection.randomizer),
-        evaluation=evaluation,
-        assumptions=assumptions(collection, evaluation, mode=mode),
-        steps=steps(evaluation, collection.randomizer),
-        config=dict(collection.asked),
-        table=sha256(canonical(collection.survey.identity)).hexdigest() if mode == "rehearsal" else NO_DIGEST,
-        sanitized_description=describe_reports(
-            collection.randomizer,
-            collection.categories,
-            provenance,
-            shuffle=collection.asked.get("shuffle", {"shuffler": collection.shuffler.name}),
-            **_described(collection),
-        ),
-        **rest,
-    )

@@ -254,13 +254,13 @@ class PrivacyReport:
     collection: dict[str, Any]
     randomizer: dict[str, Any]
     evaluation: Evaluation
-    comparison: tuple[Evaluation, ...]
     assumptions: tuple[str, ...]
     steps: tuple[dict[str, str], ...]
     config: dict[str, Any]
     release: dict[str, Any] | Missing
     sanitized: pl.DataFrame | Missing = field(repr=False)
     sanitized_description: dict[str, Any] = field(repr=False)
+    comparison: tuple[Evaluation, ...] = ()
     rounds: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     windows: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     questions: list[dict[str, Any]] | Missing = field(default=ONE_QUESTION, repr=False)
