@@ -986,7 +986,7 @@ def _report(
         leakage=BY_QUESTION,
         estimates=Estimates("share", LEVEL, BY_QUESTION, BY_QUESTION, withheld=[], better=BY_QUESTION),
         attacks=NO_TRUTH if released is not None else NOT_ATTACKED,
-        learnability=NOT_ATTACKED, copying=NOT_ATTACKED, label_inference=NOT_ATTACKED,
+        learnability=NOT_ATTACKED, sections=NOT_ATTACKED,
     )  # fmt: skip
     if released is not None:
         evaluation = released.compose(evaluation)

@@ -38,6 +38,7 @@ from dovetail.ledger.releases import LedgerAnswer, LedgerEntry, ReleaseLedger, R
 from dovetail.report.document import NO_DIGEST, Evaluation, Missing, PrivacyReport
 from dovetail.report.html import render_html
 from dovetail.report.number_format import upward
+from dovetail.report.section import SECTIONS
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import as_text, canonical
 from dovetail.table.released import describe_reports, from_columns, to_columns
@@ -106,21 +107,22 @@ def rehearse(
         )
         for one in every.values()
     ]
-    from dovetail.job.attacks import (
-        released_copies,  # half a second
-        released_labels,
-    )
-
-    progress("copying", 0, 2)
-    copying = unmeasured or released_copies(collection, rng)
-    progress("copying", 1, 2)
-    labels = unmeasured or released_labels(collection, rng)
-    found[0] = replace(found[0], copying=copying, label_inference=labels)
-    progress("copying", 2, 2)
+    found[0] = replace(found[0], sections=unmeasured or _measured(collection, rng, progress))
     comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
     return collection_report(
         collection, found[0], None, rng, comparison=tuple(comparison.values()) if compare else ()
     )
+
+
+def _measured(collection: Collection, rng: Entropy, progress: Progress) -> dict[str, dict[str, Any] | Missing]:
+    """Every section about the release of the chosen shuffler."""
+    sections = tuple(SECTIONS)
+    found = {}
+    for done, section in enumerate(sections):
+        progress("sections of the report", done, len(sections))
+        found[section.name] = section.measure(collection, rng)
+    progress("sections of the report", len(sections), len(sections))
+    return found
 
 
 def _one(

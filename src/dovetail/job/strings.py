@@ -353,7 +353,7 @@ class Search:
 
 def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: str) -> Evaluation:
     shuffler = Uniform(n)
-    lenses = ("attacks", "learnability", "copying", "label_inference")
+    lenses = ("attacks", "learnability", "sections")
     unmeasured: dict[str, Any] = {} if truth is None else dict.fromkeys(lenses, NO_LIST)
     noise = [one.standard_error for one in search.found]
     shares = np.array([one.share for one in search.found])

@@ -244,7 +244,7 @@ def evaluation_of(
 ) -> Evaluation:  # fmt: skip
     """Every metric that applies to vectors."""
     n = len(reports)
-    lenses = ("attacks", "learnability", "copying", "label_inference")
+    lenses = ("attacks", "learnability", "sections")
     unmeasured: dict[str, Any] = {} if truth is None else dict.fromkeys(lenses, IS_VECTOR)
     shuffler = Uniform(n)
     return Evaluation(
