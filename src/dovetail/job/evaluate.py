@@ -405,6 +405,7 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
             "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
         )
     lines += _classes(collection)
+    lines += _loose(collection.randomizer)
     alone = evaluation.order.summary.get("ungrouped", 0)
     if alone:
         lines.append(f"{alone:,} of {collection.n:,} people are in no group: their reports stay at their places.")
@@ -416,6 +417,21 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
         lines.append("The number of reports and the public columns are no secrets.")
         lines.append("A later release about the same people adds its budget to this one.")
     return tuple(lines)
+
+
+LOOSE = 1e-3  # share of epsilon by which a guarantee may exceed the loss of a report without a word
+
+
+def _loose(randomizer: FrequencyRandomizer | NumericRandomizer) -> list[str]:
+    """That a report loses less than its guarantee says, where it does."""
+    if not isinstance(randomizer, FrequencyRandomizer) or isinf(epsilon := randomizer.guarantee.epsilon):
+        return []
+    if randomizer.slack <= LOOSE * epsilon:
+        return []
+    return [
+        f"The local guarantee of {randomizer.label} is safe but loose: it says epsilon {upward(epsilon)}, and a "
+        f"report of this channel has {upward(epsilon - randomizer.slack)}. The larger one is what adds up."
+    ]
 
 
 def _classes(collection: Collection) -> list[str]:
