@@ -18,6 +18,14 @@ class Louder(FrequencyRandomizer):
     name: ClassVar[str] = "louder"
     label: ClassVar[str] = "louder response"
 
+    @classmethod
+    def examples(cls):
+        return ()
+
+class Broken(FrequencyRandomizer):
+    name: ClassVar[str] = "exampleless"
+    label: ClassVar[str] = "without examples"
+
 class Impostor(FrequencyRandomizer):
     name: ClassVar[str] = "krr"
 
@@ -34,7 +42,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text(
         "[dovetail.randomizers]\nlouder = registry_elsewhere:Louder\nkrr = registry_elsewhere:Impostor\n"
-        "other = registry_elsewhere:number\nbroken = registry_gone:Thing\n"
+        "other = registry_elsewhere:number\nexampleless = registry_elsewhere:Broken\nbroken = registry_gone:Thing\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "registry_elsewhere", raising=False)
@@ -75,3 +83,8 @@ def test_an_entry_point_that_cannot_serve_is_refused_when_it_is_asked_for(
 def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:
     with pytest.raises(ParameterError, match="'hadamard'"):
         _ = RANDOMIZERS["hadamrd"]
+
+
+def test_a_randomizer_without_examples_is_refused_in_one_line(elsewhere: str) -> None:
+    with pytest.raises(UnsupportedError, match="is refused: its examples fail with TypeError"):
+        RANDOMIZERS["exampleless"]

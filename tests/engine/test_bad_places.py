@@ -128,7 +128,7 @@ def test_half_a_list_does_not_stop_the_next_run(place: Path, monkeypatch: pytest
             full()
 
     monkeypatch.setattr(publication, "sync", half)
-    with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\); nothing was released"):
+    with pytest.raises(StorageError, match=r"could not be written \(No space left on device\); nothing was left"):
         release(place)
     monkeypatch.undo()
     release(place)

@@ -24,7 +24,8 @@ FILES = {
     "dovetail_tiny-0.1.dist-info/entry_points.txt": (
         "[dovetail.randomizers]\nrotated = dovetail_tiny:Rotated\n\n"
         "[dovetail.shufflers]\npairs = dovetail_tiny:Pairs\n\n"
-        "[dovetail.attacks]\necho = dovetail_tiny:Echo\n"
+        "[dovetail.attacks]\necho = dovetail_tiny:Echo\n\n"
+        "[dovetail.sections]\npeople_counted = dovetail_tiny:PeopleCounted\n"
     ),
 }
 CONFIG = """
@@ -81,7 +82,7 @@ def call(place: Path, *words: str, fails: bool = False) -> Any:
     return done.stderr.strip() if fails else json.loads(done.stdout)
 
 
-def test_the_main_job_runs_through_all_three(place: Path) -> None:
+def test_the_main_job_runs_through_all_four(place: Path) -> None:
     told = call(place, "run", "survey.toml", "--json")
     assert told["randomizer"]["name"] == "rotated" and told["randomizer"]["parameters"]["shift"] == 2
     assert told["order"]["shuffler"] == "pairs" and told["order"]["alpha"] == 0.0
@@ -89,6 +90,7 @@ def test_the_main_job_runs_through_all_three(place: Path) -> None:
     overall = told["estimates"]["overall"]
     for value, error, truth in zip(overall["value"], overall["standard_error"], (0.25, 0.5, 0.25), strict=True):
         assert abs(value - truth) < 6.2 * error  # false alarm below 1e-9
+    assert told["people_counted"] == {"people": 400}
     assert told["attack"]["name"] == "echo" and told["attack"]["success"] > told["attack"]["chance"]
 
 

@@ -1,4 +1,4 @@
-"""What another distribution may bring: a randomizer, a shuffler and an attack, known to Dovetail by entry points."""
+"""What another distribution may bring: a randomizer, a shuffler, an attack and a section, known by entry points."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dovetail.core.channel import DenseChannel
 from dovetail.core.checks import whole
 from dovetail.core.settings import Count
 from dovetail.core.stages import PublicData
+from dovetail.report.section import ReportSection
 from dovetail.shuffle.fitting.fitted_shuffler import check_present
 from dovetail.shuffle.sampling.permutations import check_labels, check_permutation
 
@@ -165,3 +166,19 @@ class Echo(dt.Attack):
 
     def guess(self, reports: Any, rng: dt.Entropy | None = None) -> Any:
         return self.randomizer.support(np.asarray(reports)[self.targets]).argmax(axis=1)
+
+
+@final
+class PeopleCounted(ReportSection):
+    """How many people took part."""
+
+    name = "people_counted"
+    label = "number of people"
+
+    @classmethod
+    def measure(cls, collection: Any, rng: dt.Entropy) -> Any:
+        return {"people": collection.n}
+
+    @classmethod
+    def notes(cls, found: dict[str, Any]) -> tuple[str, ...]:
+        return (f"{found['people']:,} people took part.",)

@@ -1,5 +1,6 @@
 """A rehearsal runs the test for data-copying on its own released table, where it has rows to compare."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import polars as pl
 import pytest
 
 import dovetail as dt
+from dovetail.core.errors import UnsupportedError
 from dovetail.job.collection import Collection
 from dovetail.job.rehearse import rehearse
-from dovetail.report.tables import copying_notes
+from dovetail.report import document
+from dovetail.report.tables import section_notes
 
 
 def rehearsed(epsilon: float, *, public: list[str], people: int = 600) -> Any:
@@ -35,7 +38,7 @@ def test_public_columns_that_single_people_out_are_copied_and_the_report_says_so
     assert copying["released"] == 300 and copying["verdict"] == "copying"
     assert 0.35 < copying["copies"] < 0.65, "half of the answers agree by chance"
     assert copying["coincidences"] < 0.02
-    (note,) = copying_notes(found)
+    note = section_notes(found)[0]
     assert "of 300 released rows" in note and "Public columns leave as they are" in note
 
 
@@ -50,4 +53,10 @@ def test_columns_that_many_share_repeat_by_coincidence() -> None:
 def test_where_it_does_not_apply_the_reason_is_given(options: Any, why: str) -> None:
     found = rehearsed(1.0, **options)
     assert found["copying"]["value"] is None and why in found["copying"]["reason"]
-    assert copying_notes(found) == (f"Copies in the release do not apply: {found['copying']['reason']}.",)
+    assert section_notes(found)[0] == f"Test for copied rows does not apply: {found['copying']['reason']}."
+
+
+def test_a_section_with_the_name_of_another_part_of_a_report_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "SECTIONS", SimpleNamespace(names=lambda: ("copying", "leakage")))
+    with pytest.raises(UnsupportedError, match="section 'leakage' has the name of another part"):
+        rehearsed(1.0, public=[], people=20)

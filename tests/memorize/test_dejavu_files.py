@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.core.errors import OutputError, StorageError
+from dovetail.core.errors import OutputError
 from dovetail.memorize.dejavu.pairs import KEYS, Pair, read_pair, write_pair
 from dovetail.memorize.dejavu.planted import Planted
 
@@ -96,7 +96,7 @@ def test_a_pair_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert list(again.labels["controls"]) == ["x", "y"] and list(np.asarray(again.classes)) == ["x", "y", "z"]
     with pytest.raises(OutputError, match=r"must end in \.npz"):
         write_pair(pair, tmp_path / "p.parquet")
-    with pytest.raises(StorageError, match="could not be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         write_pair(pair, tmp_path / "no" / "p.npz")
 
 

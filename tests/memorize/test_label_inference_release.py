@@ -8,11 +8,13 @@ import polars as pl
 import pytest
 
 import dovetail as dt
-from dovetail.job.attacks import released_labels
 from dovetail.job.collection import Collection
 from dovetail.job.rehearse import rehearse
 from dovetail.report.html import render_html
-from dovetail.report.tables import attack_table, label_notes
+from dovetail.report.section import SECTIONS
+from dovetail.report.tables import attack_table, section_notes
+
+measure = SECTIONS["label_inference"].measure
 
 
 def asked(epsilon: float, *, public: list[str], groups: str | None = None, people: int = 400, seed: int = 1) -> Any:
@@ -41,7 +43,7 @@ def test_a_row_that_stays_with_its_person_tells_what_the_randomizer_lets_through
     False alarms below 1e-9: four hundred people are attacked in each of ten pairs; five deviations of the mean of
     4,000 coins, doubled for people who are attacked again.
     """
-    found: Any = released_labels(asked(1.0, public=["weight"]), dt.simulation(2))
+    found: Any = measure(asked(1.0, public=["weight"]), dt.simulation(2))
     right, room = math.e / (1.0 + math.e), 2.0 * 6.2 * 0.5 / math.sqrt(4_000)
     assert found["attacked"] == 4_000
     assert found["target_accuracy"] == pytest.approx(right, abs=room)
@@ -56,7 +58,7 @@ def test_a_row_that_stays_with_its_person_tells_what_the_randomizer_lets_through
 )
 def test_where_a_row_is_one_of_many_little_is_told_of_its_own_person(public: list[str], groups: Any) -> None:
     """About fifty share an age: a majority of fifty is its own people's doing, a little: up to 1/sqrt(2 pi 50)."""
-    found: Any = released_labels(asked(1.0, public=public, groups=groups), dt.simulation(2))
+    found: Any = measure(asked(1.0, public=public, groups=groups), dt.simulation(2))
     assert abs(found["score"]) < 0.08 and found["interval"][0] < 0.06
 
 
@@ -67,7 +69,7 @@ def test_a_value_that_no_released_row_names_is_never_guessed() -> None:
         table, private="answer", public=["weight"], categories=["no", "rare", "yes"],
         randomizer=dt.KRR(k=3, epsilon=12.0), shuffler=lambda rows: dt.Identity(rows.height), rng=dt.simulation(1),
     )  # fmt: skip
-    found: Any = released_labels(rare, dt.simulation(2))
+    found: Any = measure(rare, dt.simulation(2))
     assert found["target_accuracy"] > 0.99 and found["verdict"] == "repeats people"
 
 
@@ -80,7 +82,7 @@ def test_a_public_column_of_numbers_and_texts_is_compared_as_categories() -> Non
         table, private="answer", public=["age"], categories=["no", "yes"], randomizer=dt.KRR(k=2, epsilon=1.0),
         shuffler=lambda rows: dt.Identity(rows.height), rng=dt.simulation(1),
     )  # fmt: skip
-    found: Any = released_labels(mixed, dt.simulation(2))
+    found: Any = measure(mixed, dt.simulation(2))
     assert found["attacked"] == 4_000
     assert "copies" in rehearse(mixed, rng=dt.simulation(2)).document()["copying"]
 
@@ -100,11 +102,11 @@ def test_a_rehearsal_says_it_among_the_attacks() -> None:
 def test_where_there_is_no_holdout_the_page_says_why(options: Any, why: str) -> None:
     found = rehearse(asked(1.0, **options), rng=dt.simulation(2)).document()
     assert found["label_inference"]["value"] is None and why in found["label_inference"]["reason"]
-    assert "does not apply" in label_notes(found)[0] and why in label_notes(found)[0]
+    assert "does not apply" in section_notes(found)[-1] and why in section_notes(found)[-1]
 
 
 def test_label_inference_of_numbers_does_not_apply() -> None:
-    from dovetail.job.attacks import NO_CATEGORIES
+    from dovetail.memorize.sections.label_inference import NO_CATEGORIES
 
     draw = np.random.default_rng(1)
     table = pl.DataFrame({"income": draw.random(100), "age": draw.integers(20, 24, 100)})
@@ -112,7 +114,7 @@ def test_label_inference_of_numbers_does_not_apply() -> None:
         table, private="income", public=["age"], randomizer=dt.Laplace(lower=0.0, upper=1.0, epsilon=1.0),
         shuffler=lambda rows: dt.Identity(rows.height), rng=dt.simulation(1),
     )  # fmt: skip
-    found: Any = released_labels(numeric, dt.simulation(2))
+    found: Any = measure(numeric, dt.simulation(2))
     assert found.reason == NO_CATEGORIES
 
 
@@ -122,6 +124,6 @@ def test_reports_that_say_nothing_are_found_to_tell_in_one_release_of_forty(publ
     """epsilon 1e-9, found where p <= .05 and the gap is positive: 2.5 % of 400; more than 28: below 1e-6."""
     hits = 0
     for seed in range(400):
-        found: Any = released_labels(asked(1e-9, public=public, people=200, seed=seed), dt.simulation(1000 + seed))
+        found: Any = measure(asked(1e-9, public=public, people=200, seed=seed), dt.simulation(1000 + seed))
         hits += found["verdict"] == "repeats people"
     assert hits <= 28

@@ -30,6 +30,12 @@ def test_indicators_are_unbiased(randomizer: FrequencyRandomizer) -> None:
     np.testing.assert_allclose(mean, np.eye(randomizer.k), atol=1e-9)
 
 
+@pytest.mark.parametrize("randomizer", [one for one in TABULATED if one.counts_support], ids=repr)
+def test_tallies_that_are_said_to_count_support_do(randomizer: FrequencyRandomizer) -> None:
+    for report in randomizer.all_reports():
+        np.testing.assert_array_equal(randomizer.tally(report[None]), randomizer.support(report[None])[0])
+
+
 @pytest.mark.parametrize("randomizer", LocalHashing.examples(), ids=repr)
 def test_the_support_of_a_hash_is_its_likelihood_and_its_indicators_are_unbiased(
     randomizer: LocalHashing, rng: Entropy

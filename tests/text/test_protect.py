@@ -343,13 +343,17 @@ def test_the_plan_answers_by_what_is_drawn_and_asks_a_little_more_than_the_paper
     ("name", "content", "said"),
     [
         ("a.txt", "x", "must be one of .jsonl"),
-        ("a.jsonl", "{broken", "line 1 is no JSON object"),
-        ("a.jsonl", '{"text": "One."}\n{"text": {"a": 1}}\n', "row 2: must be a text or a list of sentences"),
-        ("a.csv", 'id,text\n1,"my secret. unclosed\n', "look at its quotes"),
-        ("a.csv", "id,body\n1,x\n", "has no column 'text'"),
+        ("a.jsonl", "{broken", "1 line: no JSON object (first at line 1)"),
+        (
+            "a.jsonl",
+            '{"text": "One."}\n{"text": {"a": 1}}\n',
+            "1 row: no text and no list of sentences, in the",
+        ),
+        ("a.csv", 'id,text\n1,"my secret. unclosed\n', "a quote in row 1 is never closed"),
+        ("a.csv", "id,words\n1,x\n", "has no column 'text'"),
         ("a.csv", "id,text\n", "has no rows"),
         ("missing.csv", None, "no such file"),
-        ("a.jsonl", '{"text": 5}\n', "row 1: must be a text or a list of sentences"),
+        ("a.jsonl", '{"text": 5}\n', "1 row: no text and no list of sentences"),
     ],
 )
 def test_bad_files_are_one_line(

@@ -32,7 +32,7 @@ def test_half_a_character_becomes_a_question_mark_in_sentences_and_files(tmp_pat
     assert np.array_equal(HashedWords().encode([LONE]), HashedWords().encode(["a ship ? sails."]))
     place = tmp_path / "d.jsonl"
     place.write_text(json.dumps({"id": "n\udc80", "text": LONE, "label": "l\ud800"}) + "\n")
-    (found,) = read_documents(place, name="id", label="label")
+    (found,) = read_documents(place, name="id", label="label").documents
     assert found == Document("n?", ("a ship ? sails.",), "l?")
 
 
@@ -49,7 +49,7 @@ def test_a_row_without_a_name_is_told_with_its_number(suffix: str, tmp_path: Pat
         place.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
         pl.DataFrame(rows).write_parquet(place)
-    with pytest.raises(DataError, match="column 'id' has no name in row 2"):
+    with pytest.raises(DataError, match=r"1 row: no name in column 'id' \(first at row 2\)"):
         read_documents(place, name="id")
 
 
@@ -92,3 +92,49 @@ def test_no_warning_of_a_library_stands_before_the_line(
 def test_public_documents_without_words_are_one_line() -> None:
     with pytest.raises(DataError, match="no words in common"):
         SVDEncoder.fit(PublicDocuments([Document(str(one), ("?!",)) for one in range(5)]))
+
+
+def test_a_table_is_read_however_it_is_written(tmp_path: Path) -> None:
+    place = tmp_path / "d.csv"
+    place.write_bytes(
+        'Nr;Body;Place\n1;"Schöne Grüße; bis bald.";Köln\n2;Total 12, und mehr.;Bonn\n'.encode("cp1252")
+    )
+    table = read_documents(place, name="Nr", label="Place")
+    assert table.documents == (
+        Document("1", ("Schöne Grüße; bis bald.",), "Köln"), Document("2", ("Total 12, und mehr.",), "Bonn"),
+    )  # fmt: skip
+    (note,) = table.notes
+    assert "is no UTF-8 and was read as" in note
+    place.write_bytes("text\tid\nEins, zwei.\ta\n".encode("utf-16"))
+    assert read_documents(place, name="id").documents == (Document("a", ("Eins, zwei.",)),)
+
+
+def test_all_faults_stand_in_one_line_and_rows_are_left_out_when_asked(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "text": "One."},
+        {"id": None, "text": "Two."},
+        {"id": "c", "text": 3},
+        {"id": "d", "text": "\0"},
+    ]
+    place = tmp_path / "d.jsonl"
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows) + "broken\n[1]\n")
+    told = (
+        r"2 lines: no JSON object \(first at lines 5, 6\); 1 row: no name .*; 1 row: no text and .*"
+        r"; 1 row: zero bytes, which no text has \(first at row 4\); --drop-bad leaves them out"
+    )
+    with pytest.raises(DataError, match=told):
+        read_documents(place, name="id")
+    table = read_documents(place, name="id", drop_bad=True)
+    assert table.documents == (Document("a", ("One.",)),)
+    assert len(table.notes) == 4 and all(one.startswith("left out: ") for one in table.notes)
+    place.write_text("broken\n" + json.dumps({"text": 1}) + "\n")
+    with pytest.raises(DataError, match="holds no document: 1 line: no JSON object"):
+        read_documents(place, drop_bad=True)
+
+
+def test_a_document_with_a_separator_that_nobody_quoted_is_counted(tmp_path: Path) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("id,text\n1,One.\n2,Two, three.\n3,Four.\n")
+    with pytest.raises(DataError, match="1 rows have more fields than the 2 of the header"):
+        read_documents(place)
+    assert [one.sentences for one in read_documents(place, drop_bad=True).documents] == [("One.",), ("Four.",)]

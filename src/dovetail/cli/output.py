@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,24 +101,13 @@ def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any],
 
 def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> None:
     """Write a file at once or not at all."""
-    import polars as pl
+    from dovetail.ledger import files
 
     if place.exists() and (place.is_dir() or not force):
         hint = "is a folder;" if place.is_dir() else "exists already; use --force to replace it, or"
         raise OutputError(f"{place}: {hint} name another place.")
-    try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        os.close(handle)
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written ({error.strerror}); name another place.") from None
-    scratch = Path(name)
-    try:
+    with files.write_whole(place, mode=0o600) as scratch:
         write(scratch)
-        scratch.replace(place)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise StorageError(f"{place}: could not be written ({error}); nothing was left.") from None
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def description_of(place: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -49,17 +50,25 @@ ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML file wit
 class DocumentOptions:
     """Where a file has its documents."""
 
-    text: Annotated[str, typer.Option(help="Column of texts, or of lists of sentences.")] = "text"
+    text: Annotated[
+        str | None, typer.Option(help="Column of texts, or of lists of sentences; usual names are found.")
+    ] = None
     name: Annotated[str | None, typer.Option(help="Column of public names; default: row numbers.")] = None
     label: Annotated[str | None, typer.Option(help="Column of classes, where they are known.")] = None
     language: Annotated[str, typer.Option(help="ISO code of the language, for the splitter.")] = "en"
+    drop_bad: Annotated[
+        bool, typer.Option("--drop-bad", help="Leave out rows that hold no document, and say how many.")
+    ] = False
 
-    def read(self, place: Path, most_sentences: int | None = None) -> list[Document]:
-        """The documents of a file, cut to a public number of sentences."""
+    def read(self, place: Path, most_sentences: int | None = None) -> Sequence[Document]:
+        """The documents of a file, cut to a public number of sentences; what is left out is said."""
         from dovetail.text.documents import read_documents
 
-        return read_documents(place, text=self.text, name=self.name, label=self.label, language=self.language,
-                              most_sentences=most_sentences)  # fmt: skip
+        table = read_documents(place, text=self.text, name=self.name, label=self.label, language=self.language,
+                               most_sentences=most_sentences, drop_bad=self.drop_bad)  # fmt: skip
+        for line in table.notes:
+            typer.echo(line, err=True)
+        return table.documents
 
 
 def numbers(name: str, text: str) -> list[float]:

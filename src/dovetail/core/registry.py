@@ -36,6 +36,11 @@ class Declared(ABC):
         chosen: type | None = getattr(cls, "Settings", None)
         return () if chosen is None else parameters_of(chosen)
 
+    @classmethod
+    def contradiction(cls) -> str:
+        """What a class of another distribution says of itself that is not so; the laws hold the built-in ones."""
+        return ""
+
 
 Kind = TypeVar("Kind", bound=Declared)
 
@@ -120,6 +125,12 @@ class Registry(Generic[Kind]):
             wanted = f'must be a {self.base.__name__} with name = "{point.name}"'
             raise UnsupportedError(f"{where} {wanted}, got {found!r}.")
         checked: type[Kind] = found
+        try:
+            wrong = checked.contradiction()
+        except Exception as error:
+            wrong = f"its examples fail with {type(error).__name__}: {error}."
+        if wrong:
+            raise UnsupportedError(f"{where} is refused: {wrong}")
         return checked
 
 

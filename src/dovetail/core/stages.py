@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from math import log
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -29,6 +30,8 @@ Labels = NDArray[np.int64]  # (n,), 0..g-1
 Encoded = NDArray[np.uint8]  # (n, bytes)
 Valid = NDArray[np.bool_]  # (n,)
 Support = NDArray[np.bool_]  # (n, k)
+
+_ROUNDED = 1e-9  # by which a channel's logarithms may exceed a guarantee
 
 
 class Randomizer(Declared):
@@ -111,6 +114,7 @@ class FrequencyRandomizer(Randomizer):
     question = "frequency"
     domain = frozenset({"k"})
     names_values: ClassVar[bool] = False  # whether a report is itself one of the symbols
+    counts_support: ClassVar[bool] = False  # whether `tally` counts the reports that support each symbol
     variance_by_symbol: ClassVar[bool] = False  # whether a symbol's variance depends on its own share alone
     variance_period: ClassVar[str] = "k"  # the field after how many symbols variances repeat, but for own shares
     largest_k: ClassVar[int] = 1 << 31
@@ -143,7 +147,39 @@ class FrequencyRandomizer(Randomizer):
 
     @property
     def accounted(self) -> Randomizer | Channel:
-        return self.channel()
+        return self.checked_channel()
+
+    @final
+    def checked_channel(self) -> Channel:
+        """The channel, which must keep the pure guarantee; a guarantee that promises less than it keeps is safe.
+
+        Raises
+        ------
+        UnsupportedError
+            For a channel with a larger epsilon: nothing may be built on either of them.
+        """
+        channel, local = self.channel(), self.guarantee
+        if local.delta == 0.0 and channel.epsilon > local.epsilon * (1.0 + _ROUNDED) + _ROUNDED:
+            raise UnsupportedError(
+                f"randomizer {self.name!r} promises epsilon {local.epsilon:g}, but a report of its channel has "
+                f"{channel.epsilon:g}; one of them is wrong, so nothing is accounted for."
+            )
+        return channel
+
+    @classmethod
+    def contradiction(cls) -> str:
+        try:
+            for one in cls.examples():
+                one.checked_channel()
+        except UnsupportedError as error:
+            return str(error)
+        return ""
+
+    @property
+    def slack(self) -> float:
+        """Nats by which the guarantee exceeds the realized loss of a report; about 0 where it is tight."""
+        ratio = self.ratio
+        return self.guarantee.epsilon - (log(ratio.numerator) - log(ratio.denominator))
 
     def all_reports(self) -> Reports:
         """Every report that can be sent, in the order of the channel's columns."""
@@ -163,9 +199,7 @@ class FrequencyRandomizer(Randomizer):
         `support_log_odds`. UnsupportedError for a randomizer without this form, and above ten million cells.
         """
         given = self.check_reports(reports)
-        if len(given) * self.k > MOST_CELLS:
-            much = f"{len(given):,} reports about {self.k:,} values"
-            raise UnsupportedError(f"{much} exceed {MOST_CELLS:,} cells; join values.")
+        refuse_cells(len(given), self.k)
         return self._support(given)
 
     def _support(self, reports: Reports) -> Support:
@@ -183,9 +217,18 @@ class FrequencyRandomizer(Randomizer):
         return self.channel().epsilon
 
     def indicators(self, reports: Reports) -> NDArray[np.float64]:
-        """Unbiased indicators (n, k) of each sender's value: their mean given x is 1 at x, and 0 elsewhere."""
-        seen = self.support(reports)
-        return self.invert(seen, np.ones(len(seen)))
+        """Unbiased indicators (n, k) of each sender's value: their mean given x is 1 at x, and 0 elsewhere.
+
+        A batch of one report is inverted: by what it supports where the tally counts that, and otherwise once for
+        each different report, whatever its tally is.
+        """
+        if self.counts_support:
+            seen = self.support(reports)
+            return self.invert(seen, np.ones(len(seen)))
+        given = self.check_reports(reports)
+        refuse_cells(len(given), self.k)
+        kinds, which = np.unique(given, axis=0, return_inverse=True)
+        return np.array([self.invert(self.tally(kind[None]), 1) for kind in kinds])[which.reshape(-1)]
 
     @classmethod
     def breaks(cls, k: int) -> tuple[float, ...]:
@@ -200,6 +243,12 @@ class FrequencyRandomizer(Randomizer):
     def own_report_leakage(self) -> Bracket | None:
         """What one report adds to a blind guess of its owner's value, where the channel has no matrix."""
         return None
+
+
+def refuse_cells(reports: int, k: int) -> None:
+    """UnsupportedError for tables (reports, k) beyond memory."""
+    if reports * k > MOST_CELLS:
+        raise UnsupportedError(f"{reports:,} reports about {k:,} values exceed {MOST_CELLS:,} cells; join values.")
 
 
 class NumericRandomizer(Randomizer):

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import KeyedEntropy, keyed_prints
-from dovetail.core.errors import DataError, OutputError, StorageError
+from dovetail.core.errors import DataError, OutputError
 from dovetail.core.estimate import Tally
 from dovetail.core.progress import Progress
 from dovetail.core.stages import NumericRandomizer, Reports
@@ -21,9 +21,10 @@ from dovetail.engine.fitted_orders import NoisyPlaces
 from dovetail.engine.orders import Arrangement, Codes, Keys, Marks, labels_of
 from dovetail.engine.processes import Blobs, Engine, Summary
 from dovetail.engine.processes import TaskSource as Source
-from dovetail.engine.publication import digest_of, write_whole
+from dovetail.engine.publication import digest_of
 from dovetail.engine.rows import Prints, Reader, Sealer, Secret, low_words
 from dovetail.engine.supported import estimator_of
+from dovetail.ledger.files import write_whole
 from dovetail.table.reader import in_several_rows
 from dovetail.table.released import Analyst, from_columns, to_columns
 
@@ -240,10 +241,7 @@ class UnpackReports:
         frame = self._frame(labels, reports[order])
         target = Path(self.folder) / f"part-{part:05d}.parquet"
         with write_whole(target) as place:
-            try:
-                frame.write_parquet(place, metadata={"dovetail": self.description})
-            except pl.exceptions.PolarsError as error:
-                raise StorageError(f"{target.parent}: cannot be written ({error}); nothing was released.") from None
+            frame.write_parquet(place, metadata={"dovetail": self.description})
         return {
             "name": target.name,
             "rows": frame.height,

@@ -20,8 +20,8 @@ import polars as pl
 
 from dovetail.core.errors import StorageError, UnsupportedError
 from dovetail.core.progress import Progress
-from dovetail.engine.publication import write_whole
 from dovetail.engine.source import Batch, Source, few_rows
+from dovetail.ledger.files import write_whole
 from dovetail.table.data_section import DataSection
 
 # What an engine can do: exchange packed rows between tasks, and count what was written. Jobs know no more of it.

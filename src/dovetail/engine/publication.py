@@ -22,37 +22,13 @@ from uuid import uuid4
 
 from dovetail import __version__
 from dovetail.core.errors import DovetailError, OutputError, StorageError, UnsupportedError
-from dovetail.ledger.files import sync
+from dovetail.ledger.files import sync, write_whole
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger
 
-# Files that are whole or not there, and the one line of a disk that is full.
+# Digests of files, and what a job needs of a disk and of memory.
 
 
 _PIECE = 1 << 20
-
-
-@contextmanager
-def write_whole(target: Path) -> Iterator[Path]:
-    """A file beside `target` that takes its name when the block ends well; attempts of one task do not meet.
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written.
-    """
-    scratch = target.with_name(f".{target.stem}-{uuid4().hex[:12]}{target.suffix}")
-    try:
-        yield scratch
-        scratch.replace(target)
-    except OSError as error:
-        raise cannot_write(target.parent, error) from None
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def cannot_write(place: Path, error: OSError) -> StorageError:
-    """The one line of a disk that is full or forbidden."""
-    return StorageError(f"{place}: cannot be written ({error.strerror or error}); nothing was released.")
 
 
 def digest_of(path: Path) -> str:
@@ -268,7 +244,8 @@ def staged(target: Path, ledger: ReleaseLedger) -> Iterator[Staging]:
         if _entry_of(staging.release, ledger) is None:
             staging.clear(ledger)
             if isinstance(error, OSError) and not isinstance(error, _OTHERS):  # of a disk
-                raise cannot_write(Path(error.filename or target.parent), error) from None
+                place = error.filename or target.parent
+                raise StorageError(f"{place}: cannot be written ({error.strerror}); nothing was released.") from None
         raise
     finally:
         if lock is not None:

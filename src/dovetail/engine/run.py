@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import OutputError, UnsupportedError
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.progress import Progress, silent
@@ -47,11 +48,10 @@ from dovetail.job.evaluate import (
     central_guarantee,
     mixing_of,
     order_evaluation,
-    privacy_report,
     shares_of,
     span_of,
 )
-from dovetail.job.rehearse import ReleasedTable
+from dovetail.job.rehearse import ReleasedTable, collection_report
 from dovetail.job.run import keep_apart, settings_of
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger
 from dovetail.report.document import Estimates, Evaluation, IntervalEstimates, Missing, PrivacyReport
@@ -111,12 +111,9 @@ def scale_report(
     )
     empty = pl.DataFrame()
     released = ReleasedTable(empty, np.empty(0), empty, history, history[-1].number, reproduced)
-    report = privacy_report(
-        made, released.compose(evaluation), mode="release", provenance="device", seed=None, comparison=(),
-        release=released.document(), sanitized=IN_FILES, engine=engine,
-    )  # fmt: skip
+    report = collection_report(made, released.compose(evaluation), released, system_entropy(), engine=engine)
     trust = tuple(line.format(**engine) for line in TRUST)
-    return replace(report, assumptions=(*report.assumptions, *trust))
+    return replace(report, sanitized=IN_FILES, assumptions=(*report.assumptions, *trust))
 
 
 def _estimates(job: Job, census: Census, order: Order, tally: Tally) -> Estimates:

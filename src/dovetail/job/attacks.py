@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from dovetail.attack.experiment.run_attack import AttackResult, run_attack
 from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, success_bound
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import DataError, MissingExtraError, ParameterError, UnsupportedError
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.progress import Progress
 from dovetail.core.stages import ATTACKS, Attack, FrequencyRandomizer, Knowledge, NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.frequency import project_shares
@@ -33,17 +31,11 @@ from dovetail.job.config import (
     RunConfig,
     ShuffleSection,
 )
-from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.mixed_types import MixedTypes
-from dovetail.memorize.dejavu.inference import LabelInference, infer_by_neighbours
-from dovetail.memorize.dejavu.models import between
-from dovetail.memorize.dejavu.score import Attacked, Partition
 from dovetail.report.document import Learnability, MeasuredAttack, Missing
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.data_section import DataSection
 from dovetail.table.reader import READ_TABLE, Read, Survey
-from dovetail.table.released import to_columns
 
 MOST_TEXTS = 100
 ALL_WEIGHED = "all reports that can be the target's are weighed"
@@ -320,200 +312,6 @@ class AttackExperiment:
         if found.null_count():
             raise DataError(f"nobody is called {people[int(found.is_null().arg_true()[0])]!r}; see --person.")
         return found.to_numpy().astype(np.int64)
-
-
-# Does a released table repeat its people: the test for data-copying on a simulated release of half of them.
-
-
-MOST, LEAST = 20_000, 80
-NO_PUBLIC = "no public columns leave with the reports, so coincidences explain every released row"
-NO_VALUES = "the reports of this randomizer are no values, so no released row can equal a private one"
-
-
-def released_copies(collection: Collection, rng: Entropy) -> dict[str, Any] | Missing:
-    """Release a random half of the people and compare with them and with the others, who are the fresh sample.
-
-    Rows are the public columns with the report in the release, with the true value in the private table. Public
-    columns leave as they are, so released rows are near to the people that they are about; the numbers say how near.
-    """
-    survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
-    if not shuffler.keeps_places or not survey.public.width:
-        return Missing(NO_PUBLIC)
-    if isinstance(randomizer, FrequencyRandomizer) and not randomizer.names_values:
-        return Missing(NO_VALUES)
-    if survey.n < LEAST:
-        return Missing(f"half of the people are held out as a fresh sample, which needs {LEAST}, got {survey.n:,}")
-    if survey.n > MOST:
-        return Missing(f"copying is measured for at most {MOST:,} people, got {survey.n:,}")
-    here = np.zeros(survey.n, dtype=np.bool_)
-    here[rng.permutation(survey.n)[: survey.n // 2]] = True
-    try:
-        some = shuffler.restrict(here)
-        batch = some.shuffle(randomizer.randomize(survey.values[here], rng), rng)
-        people, others = (_rows(collection, survey.values[who], who) for who in (here, ~here))
-        reported = to_columns(randomizer, batch, collection.categories).to_series()
-        released = people.with_columns(reported.cast(people[_VALUE].dtype).alias(_VALUE))
-        constant = [name for name in people.columns if people[name].n_unique() == 1]
-        mixed = MixedTypes.fit(
-            people, others, ignore=constant, categories=texts(pl.concat([people, others]), constant)
-        )
-        prepared = CopyingTest.prepare(
-            mixed.points(people, "train"), mixed.points(others, "fresh"), overlap="keep",
-            widths=mixed.widths, seed=int(rng.below(1 << 31, 1)[0]),
-        )  # fmt: skip
-        found = prepared.test(mixed.points(released, "generated"), baselines=False)
-    except (UnsupportedError, DataError, MissingExtraError) as error:
-        return Missing(str(error))
-    copies, coincidences = found.duplicates.generated / found.m, found.duplicates.fresh / found.n
-    return {
-        "released": found.m,
-        "copies": copies,
-        "coincidences": coincidences,
-        "delta": {"value": found.overall.delta, "interval": list(found.interval)},
-        "p_copying": found.overall.p_copying,
-        "membership": found.membership.auc,
-        "verdict": found.verdict,
-    }
-
-
-_VALUE = "the private value"
-
-
-def texts(table: pl.DataFrame, ignored: list[str]) -> list[str]:
-    """Columns that are compared as categories although some of their texts may be numbers, such as 60 and 60+."""
-    return [
-        name
-        for name in table.columns
-        if name not in ignored
-        and table[name].dtype == pl.String
-        and table[name].str.strip_chars().cast(pl.Float64, strict=False).null_count()
-    ]
-
-
-def _rows(collection: Collection, values: Any, who: Any) -> pl.DataFrame:
-    """Public columns and the true value of some people."""
-    if isinstance(collection.randomizer, NumericRandomizer) or collection.categories is None:
-        column = pl.Series(_VALUE, np.asarray(values, dtype=np.float64))
-    else:
-        column = pl.Series(list(collection.categories), dtype=pl.String).gather(pl.Series(values)).alias(_VALUE)
-    return collection.survey.public.filter(pl.Series(who)).with_columns(column)
-
-
-# Label inference of our own releases: does the release with a person tell their value, beyond one without them.
-
-
-PAIRS = 10  # of releases
-MOST_ATTACKED = 500  # people in each direction of a pair
-_STEPS = 2e9  # differences of numbers in one pair
-_LEVEL = 0.05
-NO_CATEGORIES = "label inference guesses categories; the private column is a number"
-NO_HOLDOUT = f"it compares with a release of half of the people, which needs at least {LEAST}"
-
-Rows = NDArray[np.int64]  # (n,) places of people
-
-
-def released_labels(collection: Collection, rng: Entropy) -> dict[str, Any] | Missing:
-    """Guess each person's value from their public columns: by a release that they are in, and by one without them.
-
-    Deja vu with releases as the models. Ten times the people are cut into halves A and B, and each half is released
-    by itself. The guess is the value that most of the released rows nearest to a person name (K = 1; all rows as near
-    count), once in the release of the person's own half (target) and once in the other's (reference): what the
-    reference guesses is correlation, what the target guesses beyond that is this release's doing.
-
-    The p-value is Student's over the pairs of releases. People who share released rows are guessed alike, so a test
-    that counts people would reject far too often.
-
-    Source
-    ------
-    Meehan and others (2023), Do SSL Models Have Deja Vu?, section 1.3.1; on tables: infer_by_neighbours.
-    """
-    survey, randomizer = collection.survey, collection.randomizer
-    if not isinstance(randomizer, FrequencyRandomizer):
-        return Missing(NO_CATEGORIES)
-    if not collection.shuffler.keeps_places or not survey.public.width:
-        return Missing(NO_PUBLIC)
-    if not randomizer.names_values:
-        return Missing(NO_VALUES)
-    if survey.n < LEAST:
-        return Missing(f"{NO_HOLDOUT}, got {survey.n:,}")
-    if survey.n > MOST:
-        return Missing(f"label inference is measured for at most {MOST:,} people, got {survey.n:,}")
-    try:
-        points = _points(collection)
-        pairs = [_pair(collection, points, rng) for _ in range(PAIRS)]
-    except UnsupportedError as error:
-        return Missing(f"no half of the people can be held out: {error}")
-    except (DataError, MissingExtraError) as error:
-        return Missing(str(error))
-    return _document(pairs)
-
-
-def _points(collection: Collection) -> NDArray[np.float64]:
-    public = collection.survey.public
-    constant = [name for name in public.columns if public[name].n_unique() == 1]
-    mixed = MixedTypes.fit(public, public, ignore=constant, categories=texts(public, constant))
-    return mixed.points(public, "public columns")
-
-
-def _pair(collection: Collection, points: NDArray[np.float64], rng: Entropy) -> tuple[Attacked, Attacked]:
-    """Both directions of one pair of releases, of equally many people each."""
-    half = collection.n // 2
-    order = rng.permutation(collection.n)
-    halves = [np.sort(order[:half]), np.sort(order[half : 2 * half])]
-    released = [_release(collection, people, rng) for people in halves]
-    attacked = min(half, MOST_ATTACKED, max(LEAST // 2, int(_STEPS / (half * points.shape[1]))))
-    directions = []
-    for own, other in ((0, 1), (1, 0)):
-        people = halves[own][rng.permutation(half)[:attacked]]
-        guesses = [
-            _guess(points, collection.survey.values, people, halves[side], released[side]) for side in (own, other)
-        ]
-        directions.append(Attacked(*guesses))
-    return directions[0], directions[1]
-
-
-def _release(collection: Collection, people: Rows, rng: Entropy) -> NDArray[np.int64]:
-    """The reports (n,) of these people as they are released, row by row beside their public columns."""
-    here = np.zeros(collection.n, dtype=np.bool_)
-    here[people] = True
-    reports = collection.randomizer.randomize(collection.survey.values[people], rng)
-    return np.asarray(collection.shuffler.restrict(here).shuffle(reports, rng), dtype=np.int64)
-
-
-def _guess(
-    points: NDArray[np.float64], values: Rows, people: Rows, rows: Rows, released: NDArray[np.int64]
-) -> LabelInference:
-    """A value that no released row names is never guessed."""
-    truth, known = values[people], np.unique(released)
-    if len(known) < 2:
-        return LabelInference((truth == known[0]).astype(np.float64), np.zeros(len(people)))
-    named = np.isin(truth, known)
-    asked = np.column_stack([points[people], np.where(named, truth, known[0])])
-    different, place = np.unique(asked, axis=0, return_inverse=True)  # likes are guessed alike, so once
-    found = infer_by_neighbours(
-        different[:, :-1], different[:, -1], public=points[rows], public_labels=released, neighbours=1
-    )
-    return LabelInference(found.correct[place] * named, found.confidence[place])
-
-
-def _document(pairs: list[tuple[Attacked, Attacked]]) -> dict[str, Any]:
-    directions = [one for pair in pairs for one in pair]
-    spread = between(tuple(float(np.mean([one.advantages.mean() for one in pair])) for pair in pairs))
-    gap, deviation = float(np.mean(spread.gaps)), spread.deviation or 0.0
-    reach = float(student.ppf(1.0 - _LEVEL / 2.0, PAIRS - 1)) * deviation / math.sqrt(PAIRS)
-    counts, attacked = Partition.of(directions), sum(one.n for one in directions)
-    p_value = spread.p_value if spread.p_value is not None else float(gap == 0.0)  # without spread: by its value
-    return {
-        "pairs": PAIRS,
-        "attacked": attacked,
-        "target_accuracy": float(np.mean([one.target.accuracy for one in directions])),
-        "reference_accuracy": float(np.mean([one.reference.accuracy for one in directions])),
-        "score": gap,
-        "interval": [max(-1.0, gap - reach), min(1.0, gap + reach)],
-        "p": p_value,
-        "partition": {name: value / attacked for name, value in vars(counts).items()},
-        "verdict": "nothing found" if p_value > _LEVEL or gap <= 0.0 else "repeats people",
-    }
 
 
 # How much about public groups can be learned from the order of a release: between no shuffle and a full one.

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 from math import isinf
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail import __version__
 from dovetail.account.amplify import amplify
 from dovetail.account.dummies import dummies_guarantee, user_dummies_guarantee
 from dovetail.core.channel import Channel, KRRChannel
@@ -43,7 +41,6 @@ from dovetail.plan.requirements import Requirements
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_reports import OpenNumbers
 from dovetail.report.document import (
-    NO_DIGEST,
     BayesLeakage,
     BetterRandomizer,
     Estimates,
@@ -52,13 +49,10 @@ from dovetail.report.document import (
     IntervalEstimates,
     Missing,
     OrderEvaluation,
-    PrivacyReport,
 )
 from dovetail.report.number_format import upward
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
-from dovetail.table.reader import canonical
-from dovetail.table.released import describe_reports
 
 # What applies to which shuffler, and what it says: the central guarantee and order privacy.
 #
@@ -411,6 +405,7 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
             "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
         )
     lines += _classes(collection)
+    lines += _loose(collection.randomizer)
     alone = evaluation.order.summary.get("ungrouped", 0)
     if alone:
         lines.append(f"{alone:,} of {collection.n:,} people are in no group: their reports stay at their places.")
@@ -422,6 +417,21 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
         lines.append("The number of reports and the public columns are no secrets.")
         lines.append("A later release about the same people adds its budget to this one.")
     return tuple(lines)
+
+
+LOOSE = 1e-3  # share of epsilon by which a guarantee may exceed the loss of a report without a word
+
+
+def _loose(randomizer: FrequencyRandomizer | NumericRandomizer) -> list[str]:
+    """That a report loses less than its guarantee says, where it does."""
+    if not isinstance(randomizer, FrequencyRandomizer) or isinf(epsilon := randomizer.guarantee.epsilon):
+        return []
+    if randomizer.slack <= LOOSE * epsilon:
+        return []
+    return [
+        f"The local guarantee of {randomizer.label} is safe but loose: it says epsilon {upward(epsilon)}, and a "
+        f"report of this channel has {upward(epsilon - randomizer.slack)}. The larger one is what adds up."
+    ]
 
 
 def _classes(collection: Collection) -> list[str]:
@@ -726,7 +736,7 @@ def _with_classes(
     )
 
 
-def _described(collection: Collection) -> dict[str, Any]:
+def described_dummies(collection: Collection) -> dict[str, Any]:
     """What a later stage must know of dummies among the released reports."""
     dummies, classes = collection.dummies, collection.classes
     if classes is not None:
@@ -780,30 +790,3 @@ def _dummies_promise(
     if number is not None:
         return promise, mean_with_dummies(dummies, batch, lower=number.lower, upper=number.upper, n=n)
     return promise, estimate_with_dummies(dummies, batch, n=n, randomizer=layer)
-
-
-def privacy_report(
-    collection: Collection, evaluation: Evaluation, *, mode: str, provenance: str, **rest: Any
-) -> PrivacyReport:
-    """The report of a collection whose metrics are `evaluation`; `rest` are further fields of it."""
-    return PrivacyReport(
-        title=collection.title or f"Collection of {collection.private}",
-        mode=mode,
-        entropy=provenance,
-        version=__version__,
-        collection=collection_document(collection),
-        randomizer=randomizer_document(collection.randomizer),
-        evaluation=evaluation,
-        assumptions=assumptions(collection, evaluation, mode=mode),
-        steps=steps(evaluation, collection.randomizer),
-        config=dict(collection.asked),
-        table=sha256(canonical(collection.survey.identity)).hexdigest() if mode == "rehearsal" else NO_DIGEST,
-        sanitized_description=describe_reports(
-            collection.randomizer,
-            collection.categories,
-            provenance,
-            shuffle=collection.asked.get("shuffle", {"shuffler": collection.shuffler.name}),
-            **_described(collection),
-        ),
-        **rest,
-    )

@@ -24,6 +24,7 @@ from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import LocalDP
+from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.mean import estimate_mean
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
@@ -579,7 +580,7 @@ class FleetRun:
         value: str = "value",
         rng: Entropy | None = None,
         released: Callable[[int, Reports], None] = lambda t, batch: None,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Tick = no_tick,
     ) -> tuple[FleetRound, ...]:
         """Run all rounds of a table with one row per device and round, in order of time.
 

@@ -17,7 +17,6 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dovetail import __version__
 from dovetail.account.compose import Ask, local_guarantee, questions_guarantee
 from dovetail.account.questions import MOST_QUESTIONS
 from dovetail.core.checks import nearest
@@ -51,7 +50,7 @@ from dovetail.job.evaluate import (
     smallest_batch,
     span_of,
 )
-from dovetail.job.rehearse import NO_TABLE, NOTHING, ReleasedTable, refuse_still
+from dovetail.job.rehearse import ReleasedTable, refuse_still, report_of
 from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
 from dovetail.report.document import (
     NO_DIGEST,
@@ -967,11 +966,7 @@ def _drawn(
     if collection.asked.mode == "rehearsal":
         return collection.release(rng), None
     answer = ledger.answer(collection.request(), new_release=new_release, draw=lambda: collection.release(rng))
-    released = ReleasedTable(
-        table=answer.reports, reports=np.zeros(0), public=pl.DataFrame(), history=answer.history,
-        number=answer.number, reproduced=answer.reproduced,
-    )  # fmt: skip
-    return answer.reports, released
+    return answer.reports, ReleasedTable.of(answer)
 
 
 def _report(
@@ -991,28 +986,23 @@ def _report(
         leakage=BY_QUESTION,
         estimates=Estimates("share", LEVEL, BY_QUESTION, BY_QUESTION, withheld=[], better=BY_QUESTION),
         attacks=NO_TRUTH if released is not None else NOT_ATTACKED,
-        learnability=NOT_ATTACKED, copying=NOT_ATTACKED, label_inference=NOT_ATTACKED,
+        learnability=NOT_ATTACKED, sections=NOT_ATTACKED,
     )  # fmt: skip
     if released is not None:
         evaluation = released.compose(evaluation)
         if isinstance(evaluation.central, Missing):  # one of several releases about these people
             answered = tuple(replace(one, leakage=evaluation.central) for one in answered)
-    return PrivacyReport(
-        title=asked.head.title or f"Collection of {', '.join(collection.columns)}",
-        mode=asked.mode,
-        entropy=provenance,
-        seed=asked.seed,
-        version=__version__,
+    return report_of(
+        asked.head.title or f"Collection of {', '.join(collection.columns)}",
+        evaluation,
+        released,
+        rng,
         collection=collection_of(collection),
         randomizer=randomizer_of(collection),
-        evaluation=evaluation,
-        comparison=(),
         assumptions=assumptions_of(collection, mode=asked.mode),
         steps=steps_of(collection, local, central),
         config=config_of(asked),
         table=sha256(canonical(collection.identity())).hexdigest() if released is None else NO_DIGEST,
-        release=NOTHING if released is None else released.document(),
-        sanitized=NO_TABLE if released is None else released.table,
         sanitized_description=sanitized_of(collection, provenance),
         questions=questions_document(collection, answered),
     )

@@ -7,11 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+import numpy as np
 import polars as pl
 
+from dovetail import __version__
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
 from dovetail.core.errors import ParameterError, StorageError, UnsupportedError
@@ -21,15 +24,24 @@ from dovetail.core.stages import Reports
 from dovetail.job.attacks import attacks, learnability
 from dovetail.job.collection import Collection, Fit, need_collection
 from dovetail.job.config import AttackSection, EstimateSection
-from dovetail.job.evaluate import evaluate, privacy_report, unmeasured_of
+from dovetail.job.evaluate import (
+    assumptions,
+    collection_document,
+    described_dummies,
+    evaluate,
+    randomizer_document,
+    steps,
+    unmeasured_of,
+)
 from dovetail.ledger.files import publish
-from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
-from dovetail.report.document import Evaluation, Missing, PrivacyReport
+from dovetail.ledger.releases import LedgerAnswer, LedgerEntry, ReleaseLedger, ReleaseRequest
+from dovetail.report.document import NO_DIGEST, Evaluation, Missing, PrivacyReport
 from dovetail.report.html import render_html
 from dovetail.report.number_format import upward
+from dovetail.report.section import SECTIONS
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import as_text, canonical
-from dovetail.table.released import from_columns, to_columns
+from dovetail.table.released import describe_reports, from_columns, to_columns
 
 # A rehearsal: the truth is known, so shufflers are compared on the same reports, attacked and scored.
 
@@ -95,22 +107,22 @@ def rehearse(
         )
         for one in every.values()
     ]
-    from dovetail.job.attacks import (
-        released_copies,  # half a second
-        released_labels,
+    found[0] = replace(found[0], sections=unmeasured or _measured(collection, rng, progress))
+    comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
+    return collection_report(
+        collection, found[0], None, rng, comparison=tuple(comparison.values()) if compare else ()
     )
 
-    progress("copying", 0, 2)
-    copying = unmeasured or released_copies(collection, rng)
-    progress("copying", 1, 2)
-    labels = unmeasured or released_labels(collection, rng)
-    found[0] = replace(found[0], copying=copying, label_inference=labels)
-    progress("copying", 2, 2)
-    comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
-    return privacy_report(
-        collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=rng.seed, release=NOTHING,
-        sanitized=NO_TABLE, comparison=tuple(comparison.values()) if compare else (),
-    )  # fmt: skip
+
+def _measured(collection: Collection, rng: Entropy, progress: Progress) -> dict[str, dict[str, Any] | Missing]:
+    """Every section about the release of the chosen shuffler."""
+    sections = tuple(SECTIONS)
+    found = {}
+    for done, section in enumerate(sections):
+        progress("sections of the report", done, len(sections))
+        found[section.name] = section.measure(collection, rng)
+    progress("sections of the report", len(sections), len(sections))
+    return found
 
 
 def _one(
@@ -170,6 +182,26 @@ class ReleasedTable:
     reproduced: bool
     total: LocalDP | None = None  # over all releases, where it is known person by person
 
+    @classmethod
+    def of(
+        cls,
+        answer: LedgerAnswer,
+        reports: Reports | None = None,
+        *,
+        public: pl.DataFrame | None = None,
+        total: LocalDP | None = None,
+    ) -> Self:
+        """What the ledger answered; `reports` and `public` are what estimates are made of, where they need a form."""
+        return cls(
+            answer.reports,
+            np.empty(0) if reports is None else reports,
+            pl.DataFrame() if public is None else public,
+            answer.history,
+            answer.number,
+            answer.reproduced,
+            total,
+        )
+
     def compose(self, evaluation: Evaluation) -> Evaluation:
         """The guarantees for everything released about these people.
 
@@ -211,6 +243,53 @@ class ReleasedTable:
             "releases": len(self.history),
             "total_epsilon": self._total().epsilon,
         }
+
+
+def report_of(
+    title: str, evaluation: Evaluation, released: ReleasedTable | None, rng: Entropy, **rest: Any
+) -> PrivacyReport:
+    """The report of any job: what rehearsals and releases differ in; `rest` are the fields in which jobs differ.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Over every release of these people, where there is one.
+    released : ReleasedTable, optional
+        None for a rehearsal.
+    """
+    return PrivacyReport(
+        title=title,
+        mode="rehearsal" if released is None else "release",
+        entropy=rng.provenance,
+        seed=rng.seed,
+        version=__version__,
+        evaluation=evaluation,
+        release=NOTHING if released is None else released.document(),
+        sanitized=NO_TABLE if released is None else released.table,
+        **rest,
+    )
+
+
+def collection_report(
+    collection: Collection, evaluation: Evaluation, released: ReleasedTable | None, rng: Entropy, **rest: Any
+) -> PrivacyReport:
+    """The report of one column whose metrics are `evaluation`."""
+    mode = "rehearsal" if released is None else "release"
+    return report_of(
+        collection.title or f"Collection of {collection.private}", evaluation, released, rng,
+        collection=collection_document(collection),
+        randomizer=randomizer_document(collection.randomizer),
+        assumptions=assumptions(collection, evaluation, mode=mode),
+        steps=steps(evaluation, collection.randomizer),
+        config=dict(collection.asked),
+        table=sha256(canonical(collection.survey.identity)).hexdigest() if released is None else NO_DIGEST,
+        sanitized_description=describe_reports(
+            collection.randomizer, collection.categories, rng.provenance,
+            shuffle=collection.asked.get("shuffle", {"shuffler": collection.shuffler.name}),
+            **described_dummies(collection),
+        ),
+        **rest,
+    )  # fmt: skip
 
 
 def release(
@@ -266,10 +345,7 @@ def release(
     if collection.shuffler.keeps_places:  # the recorded rows have their own order: fit to that
         collection = collection.along(released.public)
     evaluation = evaluate(collection, released.reports, estimate=wanted, truth=None, provenance=rng.provenance)
-    return privacy_report(
-        collection, released.compose(evaluation), mode="release", provenance=rng.provenance, seed=None, comparison=(),
-        release=released.document(), sanitized=released.table,
-    )  # fmt: skip
+    return collection_report(collection, released.compose(evaluation), released, rng)
 
 
 def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *, new_release: bool) -> ReleasedTable:
@@ -285,14 +361,8 @@ def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *,
 
     answer = ledger.answer(_request(collection), new_release=new_release, draw=draw)
     table = answer.reports
-    return ReleasedTable(
-        table=table,
-        reports=from_columns(randomizer, table, collection.categories),
-        public=table.select(survey.public.columns) if shuffler.keeps_places else survey.public.clear(),
-        history=answer.history,
-        number=answer.number,
-        reproduced=answer.reproduced,
-    )
+    public = table.select(survey.public.columns) if shuffler.keeps_places else survey.public.clear()
+    return ReleasedTable.of(answer, from_columns(randomizer, table, collection.categories), public=public)
 
 
 def _request(collection: Collection) -> ReleaseRequest:

@@ -15,7 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from dovetail import __version__
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import PATTERN, SOURCE, Composition, compose_upper
 from dovetail.account.rounds import ShuffledRound
@@ -42,7 +41,7 @@ from dovetail.job.evaluate import (
     span_of,
 )
 from dovetail.job.fleet import Fleet, FleetBudget, FleetRun, round_names
-from dovetail.job.rehearse import ReleasedTable, refuse_still
+from dovetail.job.rehearse import ReleasedTable, refuse_still, report_of
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
 from dovetail.report.document import Estimates, Evaluation, Missing, OrderEvaluation, PrivacyReport, central_document
 from dovetail.report.number_format import upward
@@ -511,10 +510,7 @@ class StreamRelease:
             round_up_to_double(spent),
             source=f"{len(answer.history):,} releases: what the device that spent most sent in all of them adds up",
         )
-        public = self.stream.public.clear()
-        return ReleasedTable(
-            answer.reports, reports, public, answer.history, answer.number, answer.reproduced, total=total
-        )
+        return ReleasedTable.of(answer, reports, public=self.stream.public.clear(), total=total)
 
     def _request(self, sent: pl.DataFrame) -> ReleaseRequest:
         section, epsilon = self.settings.shuffle.groups, self.fleet.randomizer.guarantee.epsilon
@@ -736,26 +732,16 @@ def _report(
     windows = windows_document(run, settings.estimate.window, truth)
     if released is not None:
         evaluation = released.compose(evaluation)
-    return PrivacyReport(
-        title=settings.title or f"Stream of {data.private}",
-        mode=settings.mode,
-        entropy=rng.provenance,
-        seed=settings.seed,
-        version=__version__,
+    return report_of(
+        settings.title or f"Stream of {data.private}", evaluation, released, rng,
         collection={"n": len(stream.roster), "private": data.private, "public": list(data.public), "kind": "numeric",
                     "lower": data.lower, "upper": data.upper},
         randomizer=randomizer_document(fleet.randomizer),
-        evaluation=evaluation,
-        comparison=(),
         assumptions=assumptions(settings, run, detail, evaluation),
         steps=steps(evaluation, fleet, detail),
         config=settings.model_dump(
             mode="json", exclude={"data": UNPUBLISHED, "shuffle": set(files_of(settings.shuffle)), "seed": True}
         ),
-        release=Missing("a rehearsal releases nothing") if released is None else released.document(),
-        sanitized=Missing('a rehearsal knows the truth and gives no table away; use mode = "release"')
-        if released is None
-        else released.table,
         sanitized_description=describe_reports(fleet.randomizer, None, rng.provenance),
         rounds=detail,
         windows=windows,

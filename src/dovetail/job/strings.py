@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from dovetail import __version__
 from dovetail.account.amplify import amplify, central_epsilon
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.dummies import dummies_guarantee
@@ -26,7 +25,7 @@ from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.progress import Progress
 from dovetail.job.config import RunConfig, StringsSection
 from dovetail.job.evaluate import LEVEL, order_evaluation, shares_of
-from dovetail.job.rehearse import NO_TABLE, NOTHING, ReleasedTable
+from dovetail.job.rehearse import ReleasedTable, report_of
 from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
@@ -354,7 +353,7 @@ class Search:
 
 def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: str) -> Evaluation:
     shuffler = Uniform(n)
-    lenses = ("attacks", "learnability", "copying", "label_inference")
+    lenses = ("attacks", "learnability", "sections")
     unmeasured: dict[str, Any] = {} if truth is None else dict.fromkeys(lenses, NO_LIST)
     noise = [one.standard_error for one in search.found]
     shares = np.array([one.share for one in search.found])
@@ -512,10 +511,7 @@ def _released(
     found = [FrequentString(*row) for row in table.iter_rows()]
     sizes = group_sizes([name for name, _ in people], asked.levels)
     central = promise_of_dummies(sizes, epsilon=asked.epsilon, delta=asked.delta)
-    released = ReleasedTable(
-        table=table, reports=np.zeros(0), public=pl.DataFrame(), history=answer.history, number=answer.number,
-        reproduced=answer.reproduced,
-    )  # fmt: skip
+    released = replace(ReleasedTable.of(answer), table=table)
     return Search(found, LocalDP(inf, source=NOT_LOCAL), central, sizes[-1], asked.levels), released
 
 
@@ -526,23 +522,16 @@ def _report(
     truth = None if released is not None else [text for _, text in people]
     evaluation = evaluation_of(search, survey.n, truth, rng.provenance)
     config = settings.model_dump(mode="json", include={"schema_version", "mode", "title", "strings"})
-    return PrivacyReport(
-        title=settings.title or f"Strings of {settings.data.private}",
-        mode=settings.mode,
-        entropy=rng.provenance,
-        seed=settings.seed,
-        version=__version__,
+    return report_of(
+        settings.title or f"Strings of {settings.data.private}",
+        evaluation if released is None else released.compose(evaluation), released, rng,
         collection={
             "n": survey.n, "private": settings.data.private, "public": [], "kind": "categorical",
             "categories": evaluation.estimates.overall.labels,
         },
         randomizer=search.randomizer,
-        evaluation=evaluation if released is None else released.compose(evaluation),
-        comparison=(),
         assumptions=assumptions_of(asked, survey.n, search, truth),
         steps=steps_of(asked, search),
         config=config,
-        release=NOTHING if released is None else released.document(),
-        sanitized=NO_TABLE if released is None else released.table,
         sanitized_description={"strings": config["strings"], "private": settings.data.private},
     )  # fmt: skip

@@ -14,7 +14,6 @@ import polars as pl
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from dovetail import __version__
 from dovetail.account.amplify import amplify
 from dovetail.account.mechanisms.gaussian import gaussian_channel
 from dovetail.account.questions import ChosenWord, SampledBlock
@@ -28,7 +27,7 @@ from dovetail.core.progress import Progress
 from dovetail.core.special import Reals
 from dovetail.job.config import RunConfig, VectorSection
 from dovetail.job.evaluate import LEVEL, order_evaluation
-from dovetail.job.rehearse import NO_TABLE, NOTHING, ReleasedTable
+from dovetail.job.rehearse import ReleasedTable, report_of
 from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
 from dovetail.randomize.vectors.shared.vector_randomizer import (
     VECTOR_RANDOMIZERS,
@@ -245,7 +244,7 @@ def evaluation_of(
 ) -> Evaluation:  # fmt: skip
     """Every metric that applies to vectors."""
     n = len(reports)
-    lenses = ("attacks", "learnability", "copying", "label_inference")
+    lenses = ("attacks", "learnability", "sections")
     unmeasured: dict[str, Any] = {} if truth is None else dict.fromkeys(lenses, IS_VECTOR)
     shuffler = Uniform(n)
     return Evaluation(
@@ -560,11 +559,7 @@ def _released(
         request, new_release=new_release, draw=lambda: to_frame(_shuffled(people, mechanism, rng, progress))
     )
     reports = from_frame(answer.reports)
-    released = ReleasedTable(
-        table=answer.reports, reports=reports, public=pl.DataFrame(), history=answer.history, number=answer.number,
-        reproduced=answer.reproduced,
-    )  # fmt: skip
-    return Drawn(reports, released)
+    return Drawn(reports, ReleasedTable.of(answer, reports))
 
 
 def to_frame(reports: VectorReports) -> pl.DataFrame:
@@ -595,21 +590,16 @@ def _report(
     central = _central(mechanism, asked, n)
     evaluation = evaluation_of(mechanism, drawn.reports, central, truth=truth, provenance=rng.provenance)
     config = settings.model_dump(mode="json", include={"schema_version", "mode", "title", "vector"})
-    return PrivacyReport(
-        title=settings.title or f"Mean of {settings.data.private}",
-        mode=settings.mode,
-        entropy=rng.provenance,
-        seed=settings.seed,
-        version=__version__,
+    return report_of(
+        settings.title or f"Mean of {settings.data.private}",
+        evaluation if released is None else released.compose(evaluation),
+        released,
+        rng,
         collection=collection_of(mechanism, settings.data.private, n=n),
         randomizer=randomizer_of(mechanism),
-        evaluation=evaluation if released is None else released.compose(evaluation),
-        comparison=(),
         assumptions=assumptions_of(mechanism, n=n, truth=truth),
         steps=steps_of(mechanism, central),
         config=config,
-        release=NOTHING if released is None else released.document(),
-        sanitized=NO_TABLE if released is None else released.table,
         sanitized_description={"vector": config["vector"], "private": settings.data.private},
     )
 

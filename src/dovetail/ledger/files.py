@@ -8,8 +8,43 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from dovetail.core.errors import OutputError, StorageError
+
+# A file that is complete or not there.
+
+
+@contextmanager
+def write_whole(target: Path, *, mode: int = 0o666) -> Iterator[Path]:
+    """A file beside `target` that takes its name when the block ends well; attempts of several processes do not meet.
+
+    Parameters
+    ----------
+    mode : int
+        Of a file that only its owner may read: 0o600; what the process masks is taken away.
+
+    Raises
+    ------
+    OutputError, StorageError
+        When there is no place for it, and when the disk does not take it.
+    """
+    import polars as pl  # which writes tables, and has errors of its own
+
+    scratch = target.with_name(f".{target.stem}-{uuid4().hex[:12]}{target.suffix}")
+    try:
+        scratch.touch(mode=mode, exist_ok=False)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); name another place.") from None
+    try:
+        yield scratch
+        scratch.replace(target)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StorageError(f"{target}: could not be written ({why}); nothing was left.") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
 
 # Writing a folder of results so that it is either complete or not there.
 

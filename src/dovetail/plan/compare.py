@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
 from math import exp, expm1, inf, isinf, log2, sqrt
@@ -14,6 +14,7 @@ from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import MOST_PEOPLE, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.plan.families import CalibratedRandomizer, calibrate, families, guaranteed_epsilon
@@ -422,7 +423,7 @@ def compare_mechanisms(
     delta: float | None = None,
     honest: int | None = None,
     rng: Entropy | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Tick = no_tick,
 ) -> MechanismComparison:
     r"""Which mechanism leaks least at a wanted accuracy, and to whom?
 

@@ -15,6 +15,7 @@ from dovetail.account.expected_positive_part import POINTS
 from dovetail.core.checks import MOST_PEOPLE, nearest, real, refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.progress import Progress, silent
 from dovetail.core.stages import RANDOMIZERS, FrequencyRandomizer, NumericRandomizer, Randomizer
 from dovetail.estimate.accuracy import Accuracy, predict_accuracy
 from dovetail.plan.requirements import Requirements
@@ -399,7 +400,6 @@ def recommend(candidates: Sequence[CalibratedRandomizer], requirements: Requirem
 
 
 Build = Callable[[int], Requirements]
-Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
 FIRST_GUESS = 10_000  # people, where the search begins
 LARGEST_DELTA = 1e-6
@@ -430,10 +430,6 @@ def smallest_group_of(n: int, *, groups: int | None, smallest_group: int | None)
     if smallest_group is not None:
         raise ParameterError("give `groups`, which are then equally large, or `smallest_group`, not both.")
     return n // whole("groups", groups, least=1, most=max(1, n // 2))
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Nobody is told how far it is."""
 
 
 def least_people(

@@ -12,6 +12,7 @@ from dovetail.core.checks import MOST_PEOPLE, refuse, whole
 from dovetail.core.display import Display, Grid, displayed_by, error_in_words, upward
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.progress import Progress, silent
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.core.verdict import Verdict, judge_central, warnings_of
 from dovetail.estimate.accuracy import Accuracy, PopulationShape, predict_accuracy
@@ -21,7 +22,6 @@ from dovetail.plan.families import (
     SEARCH_POINTS,
     Alternative,
     CalibratedRandomizer,
-    Progress,
     RandomizerFamily,
     calibrate,
     check_wishes,
@@ -35,7 +35,6 @@ from dovetail.plan.families import (
     predict_error95,
     recommend,
     select_families,
-    silent,
     smallest_epsilon0,
     smallest_group_of,
     smallest_n,

@@ -76,6 +76,7 @@ class LocalHashing(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "local_hashing"
     label: ClassVar[str] = "local hashing"
+    counts_support: ClassVar[bool] = True
     variance_by_symbol: ClassVar[bool] = True
     largest_epsilon: ClassVar[float] = 11.0
 

@@ -82,6 +82,7 @@ class SubsetSelection(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "subset_selection"
     label: ClassVar[str] = "subset selection"
+    counts_support: ClassVar[bool] = True
     variance_by_symbol: ClassVar[bool] = True
     largest_k: ClassVar[int] = 1 << 24
 

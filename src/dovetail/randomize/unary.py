@@ -72,6 +72,7 @@ class Unary(FrequencyRandomizer):
     encoding: Literal["optimized", "symmetric"] = "optimized"
     name: ClassVar[str] = "unary"
     label: ClassVar[str] = "unary encoding"
+    counts_support: ClassVar[bool] = True
     variance_by_symbol: ClassVar[bool] = True
     largest_k: ClassVar[int] = 1 << 24
 

@@ -15,8 +15,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.display import Display, displayed_by
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.core.verdict import warnings_of
+from dovetail.report.section import SECTIONS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +34,7 @@ class Missing:
 
 
 NO_TRUTH = Missing("an attack is measured against the truth, which a release does not look at")
-NO_COPYING = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
+NO_SECTIONS = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
 IN_MEMORY = Missing("one process drew it in memory, from the operating system's entropy")
 ONE_QUESTION = Missing("one private column: its estimates are those of the report")
 NO_DIGEST = Missing("no digest was taken of this kind of table")
@@ -182,8 +184,7 @@ class Evaluation:
     estimates: Estimates
     attacks: dict[str, MeasuredAttack | Missing] | Missing = NO_TRUTH
     learnability: list[Learnability] | Missing = NO_TRUTH
-    copying: dict[str, Any] | Missing = NO_COPYING
-    label_inference: dict[str, Any] | Missing = NO_COPYING
+    sections: dict[str, dict[str, Any] | Missing] | Missing = NO_SECTIONS  # by the names of `SECTIONS`
 
     @property
     def attack(self) -> MeasuredAttack | Missing:
@@ -254,13 +255,13 @@ class PrivacyReport:
     collection: dict[str, Any]
     randomizer: dict[str, Any]
     evaluation: Evaluation
-    comparison: tuple[Evaluation, ...]
     assumptions: tuple[str, ...]
     steps: tuple[dict[str, str], ...]
     config: dict[str, Any]
     release: dict[str, Any] | Missing
     sanitized: pl.DataFrame | Missing = field(repr=False)
     sanitized_description: dict[str, Any] = field(repr=False)
+    comparison: tuple[Evaluation, ...] = ()
     rounds: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     windows: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     questions: list[dict[str, Any]] | Missing = field(default=ONE_QUESTION, repr=False)
@@ -356,10 +357,18 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         if isinstance(evaluation.attacks, Missing)
         else [{"name": name, **to_jsonable(found)} for name, found in evaluation.attacks.items()],
         "learnability": evaluation.learnability,
-        "copying": evaluation.copying,
-        "label_inference": evaluation.label_inference,
+        **_sections(evaluation.sections),
         "estimates": evaluation.estimates,
     }
+
+
+def _sections(found: dict[str, dict[str, Any] | Missing] | Missing) -> dict[str, Any]:
+    """Every section by its name, also those that were not measured."""
+    taken = {*PrivacyReport.__dataclass_fields__, *Evaluation.__dataclass_fields__} & {*SECTIONS.names()}
+    if taken:
+        raise UnsupportedError(f"section {min(taken)!r} has the name of another part of a report; give it another.")
+    names = SECTIONS.names()
+    return {name: found if isinstance(found, Missing) else found.get(name, NO_SECTIONS) for name in names}
 
 
 def central_document(central: CentralDP | Missing) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
@@ -17,6 +17,7 @@ from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, LocalDP
+from dovetail.core.progress import Progress, silent
 from dovetail.text.candidates import Candidates
 from dovetail.text.documents import Document
 from dovetail.text.encoders import UNIT, Rows, SentenceEncoder, check_rows
@@ -207,9 +208,6 @@ class DeepCandidate:
 # Many documents: each is encoded and replaced by a public candidate, by itself.
 
 
-Progress = Callable[[str, int, int], None]  # step, done, total
-
-
 @dataclass(frozen=True)
 class ReleasedDocuments:
     """What leaves the house, and what stays.
@@ -252,7 +250,7 @@ def protect_documents(
     encoder: SentenceEncoder,
     *,
     most_sentences: int | None = None,
-    progress: Progress = lambda step, done, total: None,
+    progress: Progress = silent,
     journal: Journal | None = None,
     rng: Entropy | None = None,
 ) -> ReleasedDocuments:

@@ -13,6 +13,10 @@ from dovetail.core.checks import nearest, whole
 from dovetail.core.display import mute
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
+from dovetail.table.columns import many
+from dovetail.table.csv_text import read_rows, too_long, utf8
+from dovetail.table.data_section import FileFormat
+from dovetail.table.layout import find_encoding, find_layout
 
 MOST_CHARACTERS = 2000  # of one sentence; what is beyond is cut, whatever the sentence
 MOST_SENTENCES = 10_000
@@ -128,97 +132,148 @@ def refuse_private(documents: object) -> PublicDocuments:
     return documents
 
 
-# Documents from files: JSON lines, CSV or Parquet, with a column of texts or of lists of sentences.
+# Documents from files: JSON lines, CSV however it is written, or Parquet.
 
 
-SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet", ".pq")
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq")
+_USUAL = ("text", "texts", "document", "content", "body", "message", "abstract", "review", "comment", "sentences")
+
+
+@mute
+@dataclass(frozen=True)
+class DocumentTable:
+    """Documents as a file holds them.
+
+    Parameters
+    ----------
+    documents : tuple of Document
+    notes : tuple of str
+        How the file was read where that is not certain, and which rows were left out, and how many.
+    """
+
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_documents(
     place: str | Path,
     *,
-    text: str = "text",
+    text: str | None = None,
     name: str | None = None,
     label: str | None = None,
     language: str = "en",
     most_sentences: int | None = None,
-) -> list[Document]:
+    drop_bad: bool = False,
+) -> DocumentTable:
     """One document for each row.
 
     Parameters
     ----------
     place : path
-        .jsonl, .csv or .parquet.
-    text : str
-        Column of texts, which are split into sentences, or of lists of sentences, which are taken as they are.
+        .jsonl, .csv (whatever separates its fields, in whatever encoding) or .parquet.
+    text : str, optional
+        Column of texts, which are split into sentences, or of lists of sentences, which are taken as they are; by
+        default the one with a usual name, such as text or body.
     name, label : str, optional
         Columns of public names (row numbers if absent) and of classes.
     language : str
         ISO code for the splitter.
     most_sentences : int, optional
         A public limit; what is beyond is cut.
+    drop_bad : bool
+        Leave out rows that hold no document, and say how many.
 
     Raises
     ------
     DataError
-        With the row, for what is no text; for missing files and columns.
+        With all faults of rows in one line; for missing files and columns.
     """
-    frame = read_frame(Path(place))
-    for column in (text, name, label):
-        if column is not None and column not in frame.columns:
-            raise DataError(f"{place}: has no column {column!r}{nearest(column, frame.columns)}; name it.")
-    if name is not None and frame[name].null_count():
-        raise DataError(f"{place}: column {name!r} has no name in row {frame[name].is_null().arg_true()[0] + 1}.")
-    names = [writable(str(one)) for one in (frame[name] if name else range(1, frame.height + 1))]
-    labels = [
-        None if one is None else writable(str(one)) for one in (frame[label] if label else [None] * frame.height)
-    ]
+    place = Path(place)
+    frame, faults, notes = _read_frame(place)
     if not frame.height:
-        raise DataError(f"{place}: has no rows.")
-    found = enumerate(frame[text].to_list(), 1)
-    sentences = [_sentences(one, place, row, language)[:most_sentences] for row, one in found]
-    return [Document(*parts) for parts in zip(names, sentences, labels, strict=True)]
+        raise DataError(f"{place}: {'; '.join(faults) or 'has no rows'}.")
+    lower = {column.strip().lower(): column for column in reversed(frame.columns)}
+    text = text or next((lower[one] for one in _USUAL if one in lower), _USUAL[0])
+    for column, option in ((text, "text"), (name, "name"), (label, "label")):
+        if column is not None and column not in frame.columns:
+            hint = nearest(column, frame.columns)
+            raise DataError(f"{place}: has no column {column!r}{hint}; name it with --{option}.")
+    names = frame[name].to_list() if name else list(range(1, frame.height + 1))
+    labels = frame[label].to_list() if label else [None] * frame.height
+    found, wrong = list[Document](), dict[str, list[int]]()
+    for row, (own, content, kind) in enumerate(zip(names, frame[text].to_list(), labels, strict=True), 1):
+        try:
+            if own is None:
+                raise DataError(f"no name in column {name!r}")
+            sentences = _sentences(content, language)[:most_sentences]
+            if len(sentences) > MOST_SENTENCES:
+                raise DataError(f"more than {MOST_SENTENCES:,} sentences")
+            found.append(Document(writable(str(own)), sentences, None if kind is None else writable(str(kind))))
+        except DataError as error:
+            wrong.setdefault(str(error), []).append(row)
+    faults += [f"{many(len(rows), 'row')}: {what} ({_first(rows)})" for what, rows in wrong.items()]
+    if faults and not drop_bad:
+        raise DataError(f"{place}: {'; '.join(faults)}; --drop-bad leaves them out.")
+    if not found:
+        raise DataError(f"{place}: holds no document: {'; '.join(faults)}.")
+    return DocumentTable(tuple(found), (*notes, *(f"left out: {one}" for one in faults)))
 
 
-def _sentences(found: object, place: str | Path, row: int, language: str) -> tuple[str, ...]:
+def _first(places: Sequence[int], thing: str = "row") -> str:
+    return f"first at {thing}{'s' * (len(places) > 1)} {', '.join(f'{one:,}' for one in places[:3])}"
+
+
+def _sentences(found: object, language: str) -> tuple[str, ...]:
+    """Sentences of a row; a DataError says what such rows have in common."""
     if found is None:
         return ()
-    try:
-        if isinstance(found, str):
-            return split_sentences(found, language=language)
-        if isinstance(found, list) and all(isinstance(one, str) for one in found):
-            return clean(found)
-    except DataError as error:
-        raise DataError(f"{place}: row {row}: {error}") from None
-    raise DataError(f"{place}: row {row}: must be a text or a list of sentences; name their column with --text.")
+    if isinstance(found, str):
+        if "\0" in found:
+            raise DataError("zero bytes, which no text has")
+        return split_sentences(found, language=language)
+    if isinstance(found, list) and all(isinstance(one, str) for one in found):
+        return clean(found)
+    raise DataError("no text and no list of sentences, in the column that --text names")
 
 
-def read_frame(place: Path) -> pl.DataFrame:
-    """The table of a file; CSV columns stay texts."""
-    if place.suffix.lower() not in SUFFIXES:
+def _read_frame(place: Path) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """The table of a file, whose CSV columns stay texts; rows that are none; and how its text was read."""
+    suffix = place.suffix.lower()
+    if suffix not in SUFFIXES:
         raise DataError(f"{place}: must be one of {', '.join(SUFFIXES)}, got {place.suffix or 'no suffix'!r}.")
     if not place.is_file():
         raise DataError(f"{place}: no such file.")
     try:
-        if place.suffix.lower() == ".csv":
-            return pl.read_csv(place, infer_schema=False)
-        return _read_lines(place) if "json" in place.suffix.lower() else pl.read_parquet(place)
+        if suffix in (".parquet", ".pq"):
+            return pl.read_parquet(place), [], []
+        encoding, certain = find_encoding(place)
+        doubt = f"{place}: is no UTF-8 and was read as {encoding}; see that marked letters are right"
+        notes = [] if certain else [doubt]
+        if "json" in suffix:
+            return *_read_lines(utf8(place, encoding).decode()), notes
+        # documents look like notes and totals: rows above, below and beside a header are taken as they stand
+        found = find_layout(place, encoding).written
+        written = FileFormat(separator=found.separator, quote=found.quote, encoding=encoding)
+        frame, long = read_rows(place, written)
+        return frame, [too_long(long, frame.width, written).rstrip(".")] if long else [], notes
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):  # whose words may quote a document
         kind = place.suffix.lstrip(".")
         raise DataError(f"{place}: cannot be read as {kind}; look at its quotes, separators and encoding.") from None
 
 
-def _read_lines(place: Path) -> pl.DataFrame:
-    """JSON lines with every value as it stands: a table reader would make texts of lists."""
-    rows = []
-    for number, line in enumerate(place.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+def _read_lines(text: str) -> tuple[pl.DataFrame, list[str]]:
+    """JSON lines with every value as it stands (table readers make texts of lists); and lines that are none."""
+    rows, wrong = [], []
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 found = json.loads(line)
             except ValueError:
                 found = None
-            if not isinstance(found, dict):
-                raise DataError(f"{place}: line {number} is no JSON object.")
-            rows.append(found)
+            if isinstance(found, dict):
+                rows.append(found)
+            else:
+                wrong.append(number)
     names = dict.fromkeys(name for row in rows for name in row)
-    return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], dtype=pl.Object) for name in names})
+    frame = pl.DataFrame({name: pl.Series([row.get(name) for row in rows], dtype=pl.Object) for name in names})
+    return frame, [f"{many(len(wrong), 'line')}: no JSON object ({_first(wrong, 'line')})"] if wrong else []

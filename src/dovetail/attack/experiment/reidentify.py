@@ -15,6 +15,7 @@ from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
+from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import NumericRandomizer, Shuffler
 
 # The records that a re-identification attack sees: rounds as they are released, and who sent what, for scoring.
@@ -211,7 +212,6 @@ class ForestAttack:
         return np.asarray(self.forest.predict(records.matrix), dtype=np.int64)
 
 
-Progress = Callable[[int, int], None]
 Release = Callable[[Entropy], Records]
 Shares = NDArray[np.float64]  # (n,)
 
@@ -265,7 +265,7 @@ def reidentify(
     trials: int,
     rng: Entropy | None = None,
     permutations: int = 999,
-    progress: Progress = lambda done, total: None,
+    progress: Tick = no_tick,
 ) -> ReidentificationResult:
     r"""Release and attack `trials` times.
 
@@ -333,7 +333,7 @@ def reidentify(
 
 
 def _attack_releases(
-    attack: ForestAttack, release: Release, trials: int, rng: Entropy, progress: Progress
+    attack: ForestAttack, release: Release, trials: int, rng: Entropy, progress: Tick
 ) -> tuple[NDArray[np.float64], Devices, Devices]:
     """Recall and precision (trials, 2, n) of each release; guesses and senders of all their records."""
     scores = np.empty((trials, 2, attack.n))

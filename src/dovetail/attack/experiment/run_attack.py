@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
+from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import Attack, FrequencyRandomizer, Reports, Shuffler
 from dovetail.randomize.sampling.domain import symbols
 
@@ -166,9 +167,6 @@ def _over_shuffles(shares: Shares) -> tuple[float, float]:
     return (max(0.0, float(shares.mean()) - reach), min(1.0, float(shares.mean()) + reach))
 
 
-Progress = Callable[[int, int], None]
-
-
 class Attacker(Protocol):
     """Guesses values from a released batch and public data.
 
@@ -211,7 +209,7 @@ def run_attack(
     shuffles: int = 10,
     randomizations: int = 50,
     rng: Entropy | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Tick = no_tick,
 ) -> AttackResult:
     """Draw `shuffles` orders; release `randomizations` batches in each of them; attack every one.
 

@@ -16,7 +16,6 @@ from dovetail.attack.experiment.run_attack import (
     VULNERABLE_AT,
     AttackResult,
     People,
-    Progress,
     check_people,
     check_values,
 )
@@ -25,6 +24,7 @@ from dovetail.core.checks import whole
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.sampling.permutations import inverse
@@ -200,7 +200,7 @@ def reidentify_subset(
     *,
     trials: int = 500,
     rng: Entropy | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Tick = no_tick,
 ) -> AttackResult:
     """Release `trials` times, each in an order of its own, and count the wins.
 

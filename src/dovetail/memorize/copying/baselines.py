@@ -15,6 +15,7 @@ from scipy.stats import norm, rankdata
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
+from dovetail.core.progress import Tick
 from dovetail.memorize.copying.search import Distance, TrainingIndex, first_rows
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ def compare_baselines(
     share: HoldoutShare,
     *,
     rng: Entropy,
-    tick: Callable[[int, int], None],
+    tick: Tick,
 ) -> dict[str, Any]:
     """What each measures for T, P, Q (`samples`) with their distances to T and nearest rows (P's, Q's)."""
     train, fresh, generated = samples

@@ -13,6 +13,7 @@ from dovetail.core.checks import share, whole
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
+from dovetail.core.progress import Progress, silent
 from dovetail.memorize.copying.baselines import ReferenceResult, compare_baselines, reference_result
 from dovetail.memorize.copying.cells import (
     Partition,
@@ -45,7 +46,6 @@ from dovetail.memorize.copying.search import (
 )
 
 Points = NDArray[np.float64]  # (n, d)
-Progress = Callable[[str, int, int], None]
 Embedding = Callable[[Any], ArrayLike]
 
 FEW_ROWS = 40  # training rows per cell, below which cells are cross-fitted
@@ -53,10 +53,6 @@ MOST_MEMBERS = 10_000
 THRESHOLD_ROWS = 2_000
 THRESHOLD_QUANTILE = 0.01
 SHOWN = 12
-
-
-def _silent(step: str, done: int, total: int) -> None:
-    del step, done, total
 
 
 @mute
@@ -116,7 +112,7 @@ class CopyingTest:
         level: float = 0.05,
         tail: int = 10,
         seed: int = 0,
-        progress: Progress = _silent,
+        progress: Progress = silent,
     ) -> CopyingTest:
         """Check the samples, index T, and fix everything that must not depend on Q.
 
@@ -189,7 +185,7 @@ class CopyingTest:
             threshold, distance, constant, level, tail, seed, embed, deduplicate,
         )  # fmt: skip
 
-    def test(self, generated: Any, *, baselines: bool = True, progress: Progress = _silent) -> CopyingResult:
+    def test(self, generated: Any, *, baselines: bool = True, progress: Progress = silent) -> CopyingResult:
         """Compare one generated sample (m, d) with the fresh one; `baselines` costs as much again."""
         raw = checked(_embedded(generated, self.embed), "generated", width=self.train.shape[1])
         keys = row_keys(raw)

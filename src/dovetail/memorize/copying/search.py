@@ -6,7 +6,6 @@ so approximate search can hide copying and cannot feign it: every p-value for co
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
+from dovetail.core.progress import Tick, no_tick
 from dovetail.memorize.copying.rank_test import clopper_pearson
 
 # An inverted file: training points in lists around centres, of which the nearest few are searched for each query.
@@ -73,9 +73,7 @@ class InvertedLists:
         starts = np.searchsorted(labels[rows], np.arange(lists + 1)).astype(np.int64)
         return cls(middle, centres, starts, points[rows] - middle, rows)
 
-    def nearest(
-        self, queries: Points, *, probes: int, tick: Callable[[int, int], None] = lambda done, total: None
-    ) -> Rows:
+    def nearest(self, queries: Points, *, probes: int, tick: Tick = no_tick) -> Rows:
         """The row of the nearest training point in the `probes` nearest lists, for each query (n, d)."""
         rows = np.empty(len(queries), dtype=np.int64)
         for start in range(0, len(queries), _BATCH):
@@ -122,10 +120,6 @@ DIGITS = 2.0**30  # distances closer than 1e-9 of themselves are equal
 _TRAINING_INDEX_BATCH = 2_048  # queries at a time
 
 
-def _unwatched(done: int, total: int) -> None:
-    del done, total
-
-
 @mute
 @dataclass(frozen=True, eq=False)
 class TrainingIndex:
@@ -151,7 +145,7 @@ class TrainingIndex:
             tree = cKDTree(self.points)
         object.__setattr__(self, "_tree", tree)
 
-    def nearest(self, queries: Points, *, tick: Tick = _unwatched) -> tuple[NDArray[np.float64], Rows]:
+    def nearest(self, queries: Points, *, tick: Tick = no_tick) -> tuple[NDArray[np.float64], Rows]:
         """Distance to the nearest training point, and its row, for each query (n, d)."""
         if self._tree is not None:
             distances, rows = self._tree.query(queries)
@@ -329,7 +323,6 @@ def duplicates_of(train: Keys, fresh: Keys, generated: Keys, *, distinct: bool =
 
 Points = NDArray[np.float64]  # (n, d)
 Rows = NDArray[np.int64]  # (n,)
-Tick = Callable[[int, int], None]  # done, total
 
 LARGE = 1_000_000  # training rows from which "auto" is approximate
 ENOUGH = 0.99  # recall that "auto" asks for, on fresh points

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.progress import Progress, silent
 from dovetail.memorize.dejavu.inference import Distance
 from dovetail.memorize.dejavu.models import SHARES, Excess, OneModel, TwoModels, compare_models, confidence_curve
 from dovetail.memorize.dejavu.pairs import Pair
 from dovetail.memorize.dejavu.score import Attacked
 
-Progress = Callable[[str, int, int], None]
 Document = dict[str, Any]
 
 MOST_SHARED = 0.5  # of the rows of another set that may stand in A
@@ -51,7 +51,7 @@ def dejavu_document(
     distance: Distance = "euclidean",
     draws: int = 2000,
     seed: int = 1,
-    progress: Progress = lambda step, done, total: None,
+    progress: Progress = silent,
 ) -> Document:
     """The whole test: two models where every pair has a reference, one model otherwise.
 

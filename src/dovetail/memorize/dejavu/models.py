@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
 
@@ -15,6 +15,7 @@ from scipy.stats import t as student
 from dovetail.core.checks import floats
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
+from dovetail.core.progress import Progress, silent
 from dovetail.memorize.dejavu.inference import clean_labels
 from dovetail.memorize.dejavu.score import (
     Attacked,
@@ -103,7 +104,7 @@ def compare_models(
     shares: Sequence[float] = SHARES,
     draws: int = 2000,
     rng: Entropy | None = None,
-    progress: Callable[[str, int, int], None] = lambda step, done, total: None,
+    progress: Progress = silent,
 ) -> TwoModels:
     """Deja vu over pairs of models, each attacked in one direction or in both.
 

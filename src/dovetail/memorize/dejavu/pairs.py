@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import floats, nearest, whole
 from dovetail.core.display import mute
-from dovetail.core.errors import DataError, OutputError, StorageError
+from dovetail.core.errors import DataError, OutputError
+from dovetail.ledger.files import write_whole
 from dovetail.memorize.dejavu.inference import (
     Distance,
     LabelInference,
@@ -235,15 +236,8 @@ def write_pair(pair: Pair, place: str | Path) -> None:
     arrays |= {f"{name}_by_classifier": np.asarray(guesses) for name, guesses in pair.classifier.items()}
     if pair.classes is not None:
         arrays["classes"] = np.asarray(pair.classes)
-    scratch = place.with_name(f".{place.name}.part")
-    try:
-        with scratch.open("wb") as file:
-            np.savez(file, **arrays)
-        scratch.replace(place)
-    except OSError as error:
-        raise StorageError(f"{place}: could not be written ({error.strerror}); nothing was left.") from None
-    finally:
-        scratch.unlink(missing_ok=True)
+    with write_whole(place) as scratch:
+        np.savez(scratch, **arrays)
 
 
 def _pair(place: Path, arrays: _Arrays) -> Pair:
