@@ -23,7 +23,7 @@ def test_every_public_name_loads_and_is_documented(package: ModuleType, name: st
 
 
 def test_the_surface_is_small() -> None:
-    assert 40 <= len(set(dovetail.__all__) - set(SUBMODULES)) <= 50
+    assert 40 <= len(set(dovetail.__all__) - set(SUBMODULES)) <= 51
 
 
 def test_every_name_is_stated_once() -> None:

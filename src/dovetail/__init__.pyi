@@ -10,6 +10,7 @@ from . import (
     plan as plan,
     shuffle as shuffle,
 )
+from .account.accountant import Accountant as Accountant
 from .account.amplify import amplify as amplify
 from .account.calibrate import max_epsilon as max_epsilon, min_people as min_people
 from .account.compose import compose as compose

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.amplify import central_epsilon
+from dovetail.account.accountant import Accountant
 from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.estimate import Estimate
@@ -44,7 +44,7 @@ def krr(d: int) -> KRR:
     plan = plan_collection(question="frequency", k=d, n=N, epsilon=1.0, delta=DELTA, randomizer="krr")
 
     def promised(epsilon0: float) -> float:
-        return central_epsilon(KRR(d, epsilon0), n=N, delta=DELTA)
+        return Accountant(KRR(d, epsilon0), n=N).epsilon(DELTA)
 
     admitted = np.linspace(plan.epsilon0, 1.001 * plan.epsilon0, 101)  # the planner stops a ten-thousandth below
     return KRR(d, max(float(one) for one in admitted if promised(float(one)) <= 1.0))

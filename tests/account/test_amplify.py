@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.tiers import one_in
 
-from dovetail.account.amplify import SOURCES, amplify, central_epsilon, list_bounds
+from dovetail.account.accountant import Accountant
+from dovetail.account.amplify import SOURCES, amplify, list_bounds
 from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import ClonePair
@@ -246,15 +247,15 @@ def test_k_ary_response_is_known_to_a_ten_thousandth(k: int, n: int) -> None:
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, KRR(k=2, epsilon=1.5), Fixed(LocalDP(1.5))], ids=lambda m: m.name)
 @pytest.mark.parametrize("n", [1, 40, 5_000])
 def test_searches_see_the_epsilon_that_is_promised(mechanism: Randomizer, n: int) -> None:
-    assert central_epsilon(mechanism, n=n, delta=1e-6) == amplify(mechanism, n=n, delta=1e-6).epsilon
+    assert Accountant(mechanism, n=n).epsilon(1e-6) == amplify(mechanism, n=n, delta=1e-6).epsilon
 
 
 def test_searches_see_what_an_approximate_randomizer_is_promised() -> None:
     approximate, pure = Fixed(LocalDP(1.0, 1e-12)), Fixed(LocalDP(1.0))
-    seen = central_epsilon(approximate, n=1000, delta=1e-6)
-    assert seen == amplify(approximate, n=1000, delta=1e-6).epsilon > central_epsilon(pure, n=1000, delta=1e-6)
+    seen = Accountant(approximate, n=1000).epsilon(1e-6)
+    assert seen == amplify(approximate, n=1000, delta=1e-6).epsilon > Accountant(pure, n=1000).epsilon(1e-6)
     with pytest.raises(UnsupportedError, match="too large"):
-        central_epsilon(Fixed(LocalDP(1.0, 1e-6)), n=100, delta=1e-7)
+        Accountant(Fixed(LocalDP(1.0, 1e-6)), n=100).epsilon(1e-7)
 
 
 def test_every_line_and_every_bracket_is_quoted_at_its_upper_end() -> None:
@@ -263,6 +264,6 @@ def test_every_line_and_every_bracket_is_quoted_at_its_upper_end() -> None:
     assert ends.lower < ends.upper == promise.epsilon == promise.numeric.upper
     krr = KRR(k=4, epsilon=1.0)
     law = mechanism_law(krr, n=40)[1].epsilon(1e-6)
-    assert law.lower < law.upper == amplify(krr, n=40, delta=1e-6).epsilon == central_epsilon(krr, n=40, delta=1e-6)
+    assert law.lower < law.upper == amplify(krr, n=40, delta=1e-6).epsilon == Accountant(krr, n=40).epsilon(1e-6)
     everybody = everybody_bound(krr, n=1000, delta=1e-6)
-    assert amplify(krr, n=1000, delta=1e-6).epsilon == central_epsilon(krr, n=1000, delta=1e-6) == everybody.epsilon
+    assert amplify(krr, n=1000, delta=1e-6).epsilon == Accountant(krr, n=1000).epsilon(1e-6) == everybody.epsilon

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dovetail.account.amplify import central_epsilon, log_delta_ratio
+from dovetail.account.accountant import Accountant
 from dovetail.account.mechanism_law import everybody_law
 from dovetail.core.stages import Randomizer
 from dovetail.plan.families import SEARCH_POINTS
@@ -26,21 +26,22 @@ CASES = [
 
 @pytest.mark.parametrize(("randomizer", "n"), CASES, ids=repr)
 def test_a_search_promises_at_most_a_ten_thousandth_more_and_never_less(randomizer: Randomizer, n: int) -> None:
-    exact = central_epsilon(randomizer, n=n, delta=DELTA)
-    coarse = central_epsilon(randomizer, n=n, delta=DELTA, points=SEARCH_POINTS)
+    exact = Accountant(randomizer, n=n).epsilon(DELTA)
+    coarse = Accountant(randomizer, n=n).epsilon(DELTA, points=SEARCH_POINTS)
     assert exact * (1.0 - 2e-6) <= coarse <= exact * (1.0 + 1e-4)
 
 
 @pytest.mark.parametrize(("randomizer", "n"), CASES, ids=repr)
 def test_one_evaluation_tells_on_which_side_of_the_promise_an_epsilon_lies(randomizer: Randomizer, n: int) -> None:
-    exact = central_epsilon(randomizer, n=n, delta=DELTA)
-    assert log_delta_ratio(randomizer, 1.001 * exact, n=n, delta=DELTA) <= 0.0
-    assert log_delta_ratio(randomizer, 0.999 * exact, n=n, delta=DELTA) > 0.0
+    known = Accountant(randomizer, n=n)
+    exact = known.epsilon(DELTA)
+    assert known.log_ratio(1.001 * exact, delta=DELTA) <= 0.0
+    assert known.log_ratio(0.999 * exact, delta=DELTA) > 0.0
 
 
 def test_one_evaluation_asks_for_the_epsilon_where_shuffling_amplifies_nothing() -> None:
-    krr = KRR(k=4, epsilon=1.0)
-    assert log_delta_ratio(krr, 1.001, n=100, delta=0.0) <= 0.0 < log_delta_ratio(krr, 0.999, n=100, delta=0.0)
+    known = Accountant(KRR(k=4, epsilon=1.0), n=100)
+    assert known.log_ratio(1.001, delta=0.0) <= 0.0 < known.log_ratio(0.999, delta=0.0)
 
 
 def test_every_pair_of_values_counts_in_what_one_evaluation_says() -> None:

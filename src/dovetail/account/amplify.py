@@ -9,21 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.account.attack_lower_bound import attack_lower
-from dovetail.account.bound import Bound, log_ratio
+from dovetail.account.bound import Bound
 from dovetail.account.clones import NAME as APPROXIMATE
 from dovetail.account.clones import RESOLUTION, ClonePair, Kind, amplify_approximate
 from dovetail.account.clones import SOURCE as CLONES
 from dovetail.account.closed_forms import closed_forms
-from dovetail.account.expected_positive_part import POINTS
 from dovetail.account.mechanism_law import (
     Mechanism,
     blanket_law,
-    coarse_law_epsilon,
     competing_bounds,
     everybody_bound,
     law_bounds,
-    law_delta,
-    law_epsilon,
     mechanism_attack,
     mechanism_law,
 )
@@ -103,7 +99,7 @@ def amplify(
     ------
     The theorem of the chosen bound, bound in the guarantee.
     """
-    problem = _AmplificationProblem.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
+    problem = AmplificationProblem.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
     bound = problem.tightest(trusted)
@@ -122,50 +118,6 @@ def amplify(
         attack_lower=attack,
         caveats=problem.caveats,
     )
-
-
-def central_epsilon(randomizer: Randomizer, *, n: int, delta: float, points: int = POINTS) -> float:
-    """The epsilon that `amplify` quotes for n honest people, without what stands beside it: for searches.
-
-    With fewer `points` of the grid it comes sooner, and is a little larger.
-
-    Examples
-    --------
-    >>> from dovetail.randomize.krr import KRR
-    >>> round(central_epsilon(KRR(k=10, epsilon=1.0), n=10_000, delta=1e-6), 4)
-    0.0233
-    """
-    epsilon0 = randomizer.guarantee.epsilon
-    if randomizer.guarantee.delta > 0.0:
-        return amplify(randomizer, n=n, delta=delta).epsilon
-    pair = ClonePair(epsilon0, n).epsilon(share("delta", delta)).upper
-    if points == POINTS or delta == 0.0:
-        return min(pair, law_epsilon(randomizer, n=n, delta=delta), epsilon0)
-    return coarse_law_epsilon(randomizer, n=n, delta=delta, points=points, known=min(pair, epsilon0))
-
-
-def log_delta_ratio(randomizer: Randomizer, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
-    """At most 0 where `central_epsilon` is at most epsilon, by one evaluation, for searches.
-
-    The log of what delta is at epsilon, from above, over what it may be; the ratio of the epsilons where delta is 0.
-
-    Examples
-    --------
-    >>> from dovetail.randomize.krr import KRR
-    >>> krr = KRR(k=10, epsilon=1.0)
-    >>> [log_delta_ratio(krr, epsilon, n=10_000, delta=1e-6) <= 0.0 for epsilon in (0.023, 0.024)]
-    [False, True]
-    """
-    epsilon0 = randomizer.guarantee.epsilon
-    if randomizer.guarantee.delta > 0.0 or delta == 0.0:
-        return log_ratio(central_epsilon(randomizer, n=n, delta=delta, points=points), epsilon)
-    if epsilon0 <= epsilon:
-        return log_ratio(0.0, delta)
-    pair = ClonePair(epsilon0, n)
-    reached = pair.upper(epsilon, pair.blocks_for(share("delta", delta)))
-    if reached > delta:
-        reached = min(reached, law_delta(randomizer, epsilon, n=n, delta=delta, points=points))
-    return log_ratio(reached, delta)
 
 
 def list_bounds(
@@ -191,13 +143,13 @@ def list_bounds(
     Erlingsson et al. 2019 needs epsilon0 <= 1/2 = 0.5, got 4
     clones (workshop) needs epsilon0 <= log(n/(16 log(4/delta))) = 1.414, got 4
     """
-    problem = _AmplificationProblem.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
+    problem = AmplificationProblem.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
     return problem.certified_bounds(people) + problem.other_bounds(people)
 
 
 @dataclass(frozen=True)
-class _AmplificationProblem:
+class AmplificationProblem:
     """One question, read once: whose promise, at which delta, in which model."""
 
     mechanism: Mechanism | None
@@ -208,7 +160,7 @@ class _AmplificationProblem:
     caveats: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, subject: Subject, *, delta: float, delta0: float, adaptive: bool) -> _AmplificationProblem:
+    def of(cls, subject: Subject, *, delta: float, delta0: float, adaptive: bool) -> AmplificationProblem:
         target, slack, adaptive = share("delta", delta), share("delta0", delta0), flag("adaptive", adaptive)
         if isinstance(subject, Randomizer):
             promise = subject.guarantee
@@ -260,9 +212,14 @@ class _AmplificationProblem:
         ends = ClonePair(self.epsilon0, n, kind).epsilon(self.delta)
         return Bound(kind, ends.upper, SOURCES[kind], lower=ends.lower)
 
+    @property
+    def pure_mechanism(self) -> bool:
+        """Whether a mechanism's own law may promise more than its epsilon0."""
+        return self.mechanism is not None and not self.adaptive and self.delta0 == 0.0 and self.epsilon0 > 0.0
+
     def competing_bounds(self, n: int) -> list[Bound]:
         """As `certified_bounds`, without those of which one evaluation shows that they are larger."""
-        if self.mechanism is None or self.adaptive or self.delta0 > 0.0 or self.epsilon0 == 0.0:
+        if self.mechanism is None or not self.pure_mechanism:
             return self.certified_bounds(n)
         found = competing_bounds(self.mechanism, n=n, delta=self.delta)
         best = min((bound.epsilon for bound in found if bound.epsilon is not None), default=self.epsilon0)
@@ -281,6 +238,10 @@ class _AmplificationProblem:
                 "fewer people, or a smaller delta0."
             )
         return best
+
+    def epsilon(self, n: int) -> float:
+        """What `tightest` says."""
+        return _epsilon_of(self.tightest(n))
 
     def attack(self, n: int, *, guess: float) -> float:
         """What a real randomizer reaches: this one where it is known, else the worst with this promise."""

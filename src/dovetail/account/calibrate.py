@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from dovetail.account.amplify import amplify, central_epsilon
+from dovetail.account.accountant import Accountant
+from dovetail.account.amplify import Subject
 from dovetail.account.bound import bracket_root, log_ratio
 from dovetail.account.clones import ClonePair, Kind, TruncatedBinomial
-from dovetail.account.compose import compose_upper
-from dovetail.account.rounds import MOST_ROUNDS, ShuffledRound
+from dovetail.account.rounds import MOST_ROUNDS
 from dovetail.core.checks import MOST_PEOPLE, flag, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import Randomizer
@@ -180,27 +180,14 @@ class _Repeated:
 
     def epsilon(self, epsilon0: float, n: int) -> float:
         """What they compose to; infinite where no randomizer has this epsilon0."""
-        subject = epsilon0 if self.randomizer is None or self.adaptive else self._with(epsilon0)
-        if subject is None:
-            return math.inf
-        if self.rounds == 1 and isinstance(subject, Randomizer):
-            return central_epsilon(subject, n=n, delta=self.delta)
-        if self.rounds == 1:
-            return amplify(subject, n=n, delta=self.delta, adaptive=self.adaptive).epsilon
-        part = ShuffledRound(epsilon0, n, times=self.rounds, kind=_kind(self.adaptive))
-        if isinstance(subject, Randomizer):
-            part = ShuffledRound.of(subject, n, times=self.rounds)
-        found = compose_upper([part], delta=self.delta).epsilon
-        return math.inf if found is None else found
-
-    def _with(self, epsilon0: float) -> Randomizer | None:
-        """The randomizer with another epsilon."""
-        assert self.randomizer is not None
-        changed: Any = self.randomizer
-        try:
-            return cast(Randomizer, replace(changed, epsilon=epsilon0))
-        except ParameterError:
-            return None
+        subject: Subject = epsilon0
+        if self.randomizer is not None and not self.adaptive:
+            changed: Any = self.randomizer
+            try:
+                subject = cast(Randomizer, replace(changed, epsilon=epsilon0))
+            except ParameterError:
+                return math.inf
+        return Accountant(subject, n=n, rounds=self.rounds, adaptive=self.adaptive).epsilon(self.delta)
 
 
 def _largest_composed(repeated: _Repeated, epsilon: float, n: int) -> float:

@@ -19,7 +19,7 @@ from dovetail.account.finite_channel import FiniteChannelLaw, channel_exposures,
 from dovetail.account.hidden_among_everybody import NAME as EVERYBODY
 from dovetail.account.hidden_among_everybody import SOURCE as EVERYBODY_SOURCE
 from dovetail.account.hidden_among_everybody import EverybodyLaw
-from dovetail.account.privacy_blanket import CLOSE, BlanketLaw, DeclaredLaw, Exposure, ShuffledLaw
+from dovetail.account.privacy_blanket import CLOSE, SEARCH, BlanketLaw, DeclaredLaw, Exposure, ShuffledLaw
 from dovetail.account.questions import SeveralQuestions
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import share
@@ -187,7 +187,8 @@ def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Boun
             return [own]
         return [own, everybody_bound(mechanism, n=n, delta=delta)]
     everybody = everybody_bound(mechanism, n=n, delta=delta)
-    if everybody.epsilon is None or law_reaches(mechanism, everybody.epsilon, n=n, delta=delta):
+    law = _own_law(mechanism, n=n, points=POINTS)
+    if everybody.epsilon is None or (law is not None and _upper(law, everybody.epsilon, delta) <= delta):
         return [*law_bounds(mechanism, n=n, delta=delta), everybody]
     return [everybody]
 
@@ -214,12 +215,6 @@ def everybody_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: fl
         return everybody_law(mechanism, n=n, delta=delta).reaches(epsilon, delta)
     except UnsupportedError:
         return False
-
-
-def law_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: float) -> bool:
-    """Whether the mechanism's own law keeps `delta` at this epsilon, by one evaluation."""
-    law = _own_law(mechanism, n=n, points=POINTS)
-    return law is not None and _upper(law, epsilon, delta) <= delta
 
 
 def law_delta(mechanism: Mechanism, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
@@ -253,34 +248,27 @@ def _own_law(mechanism: Mechanism, *, n: int, points: int) -> DominatingPair | N
     return law
 
 
-def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
-    """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing."""
-    found = math.inf
+def law_epsilon(
+    mechanism: Mechanism, *, n: int, delta: float, points: int = POINTS, known: float = math.inf
+) -> float:
+    """The smallest epsilon of `law_bounds`, `everybody_bound` and what is `known` to hold, for searches.
+
+    With fewer `points` of the grid it comes sooner, and is larger by 1e-4 at most.
+    """
+    quick = points != POINTS and delta > 0.0
+    own, found = _own_law(mechanism, n=n, points=points if quick else POINTS), known
+    if quick and isinstance(own, ShuffledLaw):  # sooner evaluated than what follows
+        found = own.epsilon_below(delta, known)
     if delta > 0.0 and not _own_is_exact(mechanism, n=n):
         with suppress(UnsupportedError):
-            found = everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta)
-    if math.isfinite(found) and not law_reaches(mechanism, found, n=n, delta=delta):
+            law = everybody_law(mechanism, n=n, delta=delta)
+            most, tolerance = (found, CLOSE) if quick else (math.inf, SEARCH)
+            found = min(found, law.epsilon_upper(delta, most=most, tolerance=tolerance))
+    if own is None or (quick and isinstance(own, ShuffledLaw)):
         return found
-    law = _own_law(mechanism, n=n, points=POINTS)
-    if law is None:
+    if math.isfinite(found) and _upper(own, found, delta) > delta:
         return found
-    return min(found, law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper)
-
-
-def coarse_law_epsilon(mechanism: Mechanism, *, n: int, delta: float, points: int, known: float) -> float:
-    """The smallest of `law_epsilon` and an epsilon that is `known` to hold, larger by 1e-4 at most, in less time.
-
-    `points` are those of the grid; `delta` is above 0.
-    """
-    own, found = _own_law(mechanism, n=n, points=points), known
-    if isinstance(own, ShuffledLaw):  # sooner evaluated than what follows
-        found = own.epsilon_below(delta, known)
-    with suppress(UnsupportedError):
-        law = everybody_law(mechanism, n=n, delta=delta)
-        found = min(found, law.epsilon_upper(delta, most=found, tolerance=CLOSE))
-    if own is None or isinstance(own, ShuffledLaw) or _upper(own, found, delta) > delta:
-        return found
-    return min(found, own.epsilon(delta).upper)
+    return min(found, own.epsilon_upper(delta) if isinstance(own, ShuffledLaw) else own.epsilon(delta).upper)
 
 
 def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float, guess: float | None = None) -> float:

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from dovetail.account.amplify import amplify, central_epsilon
+from dovetail.account.accountant import Accountant
+from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.dummies import dummies_guarantee
 from dovetail.core.checks import privacy_budget, refuse, share, whole
@@ -248,7 +249,7 @@ def _counter(symbols: int, n: int, epsilon: float, delta: float, trust: str) -> 
     low, high = max_epsilon(epsilon=epsilon, n=n, delta=delta), MOST_EPSILON0
     while high - low > 1e-3 * high:  # the largest epsilon0 that the group hides
         middle = 0.5 * (low + high)
-        enough = central_epsilon(KRR(symbols, middle), n=n, delta=delta) <= epsilon
+        enough = Accountant(KRR(symbols, middle), n=n).epsilon(delta) <= epsilon
         low, high = (middle, high) if enough else (low, middle)
     krr = KRR(symbols, low)
     return _Counter(symbols, n, krr), amplify(krr, n=n, delta=delta)

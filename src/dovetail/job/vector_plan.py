@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dovetail.account.clones import ClonePair
-from dovetail.account.mechanism_law import law_delta
+from dovetail.account.accountant import Accountant
 from dovetail.core.checks import MOST_PEOPLE, positive, refuse, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
@@ -83,12 +82,7 @@ class _Question:
         subject, honest = accounted(self.make(epsilon0)), honest_people(self.honest, n)
         if subject is None:
             return self.epsilon(epsilon0, n) <= epsilon
-        if subject.epsilon <= epsilon:
-            return True
-        pair, delta = ClonePair(subject.epsilon, honest), self.delta_of(n)
-        if pair.upper(epsilon, pair.blocks_for(delta)) <= delta:
-            return True
-        return law_delta(subject, epsilon, n=honest, delta=delta, points=SEARCH_POINTS) <= delta
+        return Accountant(subject, n=honest).log_ratio(epsilon, delta=self.delta_of(n), points=SEARCH_POINTS) <= 0.0
 
     def epsilon0_of_error(self, error: float, n: int) -> float:
         """The least that reaches an error; infinite where none does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dovetail.account.amplify import central_epsilon
+from dovetail.account.accountant import Accountant
 from dovetail.core.display import error_in_words, upward
 from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.plan.families import NEAR_BEST, SEARCH_POINTS, Alternative
@@ -92,7 +92,7 @@ def _point(plan: CollectionPlan, share: float, answers: int, honest: int) -> Par
     asked = plan.requirements
     mixed = answers if asked.smallest_group is None else answers * asked.smallest_group // asked.n
     trusted = max(1, mixed - answers + honest)
-    epsilon = central_epsilon(plan.randomizer, n=trusted, delta=asked.delta, points=SEARCH_POINTS)
+    epsilon = Accountant(plan.randomizer, n=trusted).epsilon(asked.delta, points=SEARCH_POINTS)
     error = predict_accuracy(plan.randomizer, n=answers, shares=asked.shares).error95
     return ParticipationPoint(share, answers, trusted, min(epsilon, plan.epsilon0), error)
 

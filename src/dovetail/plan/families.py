@@ -9,7 +9,8 @@ from functools import cache, cached_property
 from math import asinh, ceil, inf, log, sqrt
 from typing import Any
 
-from dovetail.account.amplify import amplify, central_epsilon, log_delta_ratio
+from dovetail.account.accountant import Accountant
+from dovetail.account.amplify import amplify
 from dovetail.account.bound import bracket_root
 from dovetail.account.expected_positive_part import POINTS
 from dovetail.core.checks import MOST_PEOPLE, nearest, real, refuse, whole
@@ -162,7 +163,7 @@ def guaranteed_epsilon(
 ) -> float:
     """The epsilon of `central_guarantee`, without its other fields; for searches, with fewer points."""
     honest = requirements.honest_with_anyone(n)
-    return central_epsilon(family.make(epsilon0, n), n=honest, delta=requirements.delta, points=points)
+    return Accountant(family.make(epsilon0, n), n=honest).epsilon(requirements.delta, points=points)
 
 
 def log_excess(
@@ -170,9 +171,8 @@ def log_excess(
 ) -> float:
     """At most 0 where `guaranteed_epsilon` is at most `epsilon`: one evaluation instead of a search for it."""
     honest = requirements.honest_with_anyone(n)
-    randomizer = family.make(epsilon0, n)
-    asked = epsilon * (1.0 - MARGIN)
-    return log_delta_ratio(randomizer, asked, n=honest, delta=requirements.delta, points=SEARCH_POINTS)
+    known, asked = Accountant(family.make(epsilon0, n), n=honest), epsilon * (1.0 - MARGIN)
+    return known.log_ratio(asked, delta=requirements.delta, points=SEARCH_POINTS)
 
 
 def steepness_of_delta(requirements: Requirements) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.account.amplify import central_epsilon
+from dovetail.account.accountant import Accountant
 from dovetail.account.clones import ClonePair
 from dovetail.account.closed_forms import guess_bounds
 from dovetail.attack.experiment.run_attack import People, check_people, check_values
@@ -205,7 +205,7 @@ class _Scene:
 
     def _central_epsilon(self, n: int) -> float:
         if n >= OWN_LAW_FROM:
-            return central_epsilon(self.randomizer, n=n, delta=self.delta)
+            return Accountant(self.randomizer, n=n).epsilon(self.delta)
         local = self.randomizer.guarantee.epsilon
         return local if n == 1 else min(local, ClonePair(local, n).epsilon(self.delta).upper)
 
