@@ -124,7 +124,14 @@ def test_run_writes_a_rehearsal_and_prints_its_document(capsys: pytest.CaptureFi
     assert invoke(["run", "rehearsal.toml", "--out", "out"]) == 2
     assert "use --force" in capsys.readouterr().err
     assert invoke(["run", "rehearsal.toml", "--out", "out", "--force"]) == 0
-    assert "out/report.html" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "out/report.html" in shown and len(shown.splitlines()) <= 20 and len(shown.split()) <= 150
+    assert "next" in shown and "dovetail run rehearsal.toml --out rehearsal-release" in shown
+    assert invoke(["run", "rehearsal.toml", "--out", "out", "--force", "--full"]) == 0
+    assert "What each step promises" in capsys.readouterr().out
+    assert invoke(["run", "release.toml", "--out", "given"]) == 0
+    *_, after = capsys.readouterr().out.splitlines()
+    assert invoke(after.split()[2:]) == 0 and "estimate" in after
 
 
 def test_a_release_run_twice_gives_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:

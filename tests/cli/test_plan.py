@@ -56,7 +56,7 @@ def test_what_does_not_apply_is_null_with_the_reason(capsys: pytest.CaptureFixtu
 def test_the_table_has_the_three_lines_and_the_tradeoff(
     question: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert invoke(question) == 0
+    assert invoke([*question, "--full"]) == 0
     text = capsys.readouterr().out
     for words in (
         "honest shuffler",
@@ -67,6 +67,28 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
         "smallest n",
     ):
         assert words in text, words
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        [*SHARE, "--epsilon0", "1", "--randomizer", "krr"],
+        [*MEAN, "--epsilon0", "1", "--randomizer", "laplace"],
+        ["plan", "--question", "frequency", "--n", "1e5", "--k", "4", "--epsilon", "1", "--trust", "shuffler"],
+        ["plan", "--question", "vector-mean", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
+    ],
+    ids=["share", "mean", "dummies", "vectors"],
+)
+def test_a_plan_has_five_rows_and_its_warnings(
+    question: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    told = document(capsys, *question)
+    assert invoke(question) == 0
+    rows = [line.split("│")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert rows[0] == "protection" and {"epsilon", "error"} <= set(rows)
+    assert len([name for name in rows if not name.startswith("note ")]) == 5
+    assert len([name for name in rows if name.startswith("note ")]) == len(told.get("notes", []))
 
 
 @pytest.mark.exhaust
@@ -90,7 +112,7 @@ def test_other_randomizers_take_a_line_each_and_what_speaks_against_them_stands_
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert invoke(["plan", "--question", "frequency", "--n", "1e3", "--k", "1e5", "--epsilon0", "1"]) == 0
+    assert invoke(["plan", "--question", "frequency", "--n", "1e3", "--k", "1e5", "--epsilon0", "1", "--full"]) == 0
     told = capsys.readouterr().out.split("Other randomizers")[1]
     assert max(map(len, told.splitlines())) <= 80
     rows = [line.split() for line in told.splitlines()[3:] if line.strip()]
@@ -101,7 +123,7 @@ def test_other_randomizers_take_a_line_each_and_what_speaks_against_them_stands_
 
 @pytest.mark.exhaust
 def test_an_alternative_that_is_refused_is_told_in_the_table_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke([*SHARE, "--error", "1e-9", "--n", "1000"]) == 0
+    assert invoke([*SHARE, "--error", "1e-9", "--n", "1000", "--full"]) == 0
     assert "no epsilon0" in capsys.readouterr().out.replace("\n", " ")
 
 

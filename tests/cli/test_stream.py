@@ -81,7 +81,7 @@ def test_rounds_of_a_released_file_are_estimated_as_the_report_has_them(capsys: 
 
 @pytest.mark.exhaust
 def test_the_terminal_tells_the_rounds_the_windows_and_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["run", "rehearsal.toml", "--out", "out"]) == 0
+    assert invoke(["run", "rehearsal.toml", "--out", "out", "--full"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for words in ("Round by round", "Windows", "5 to 8", "What the rounds cost", "Budget of a device: ε = 8",
                   "6 of 6 devices have reached the cap", "24 times it was held back"):  # fmt: skip

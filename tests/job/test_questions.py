@@ -327,7 +327,7 @@ def test_the_command_line_runs_and_refuses_several_questions(tmp_path: Path, mon
         '[[questions]]\ncolumn = "hours"\nlower = 0\nupper = 10\nrandomizer = "laplace"\nepsilon = 1.0\n'
     )
     runner = CliRunner()
-    made = runner.invoke(app, ["run", "asked.toml", "--ledger", "private"])
+    made = runner.invoke(app, ["run", "asked.toml", "--ledger", "private", "--full"])
     assert made.exit_code == 0 and "What hours tells" in made.output and "drawn by chance" in made.output
     released_table = pl.read_parquet("asked-report/sanitized.parquet")
     assert released_table.columns == ["secret.report", "hours.report"]

@@ -18,7 +18,7 @@ from tests.report.documents import N, absent, numeric, rehearsal, release, share
 from dovetail.report.html import charts, render_html
 from dovetail.report.sentences import summarize_metrics
 from dovetail.report.tables import comparison_table
-from dovetail.report.terminal import print_report
+from dovetail.report.terminal import print_report, print_short
 
 Document = dict[str, Any]
 SAMPLES = pytest.mark.parametrize("make", [rehearsal, release, numeric, stream])
@@ -225,6 +225,60 @@ def test_the_terminal_keeps_to_its_width_and_loses_no_letter(make: Callable[[], 
     shown = printed(make(), width)
     assert max(cell_len(line) for line in shown.splitlines()) <= width
     assert "…" not in shown
+
+
+def in_short(document: Document, width: int = 80) -> str:
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    print_short(document, console, place="survey-report/report.html", after="dovetail run a.toml --out a-release")
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def crowded() -> Document:
+    """A rehearsal with more and longer names than a screen holds, released twice."""
+    document, names = rehearsal(), [f"a_column_with_a_long_name_{place}" for place in range(40)]
+    document["title"] = "A_title_" * 40
+    document["collection"] |= {"published": names, "unconfirmed": names, "alone": 6366, "private": names[0]}
+    document["release"] = {"number": 2, "releases": 2, "total_epsilon": 123.456}
+    overall = document["estimates"]["overall"]
+    for key, cell in overall.items():
+        if isinstance(cell, list):
+            overall[key] = [cell[0]] * 40
+    overall["labels"] = [f"an_answer_with_a_long_name_{place}" for place in range(40)]
+    return document
+
+
+@pytest.mark.parametrize("make", [rehearsal, release, numeric, stream, crowded])
+def test_the_short_form_has_twenty_lines_of_eighty_letters_and_150_words(make: Callable[[], Document]) -> None:
+    shown = in_short(make())
+    lines = shown.splitlines()
+    assert len(lines) <= 20 and len(shown.split()) <= 150
+    assert max(cell_len(line) for line in lines) <= 80
+
+
+@SAMPLES
+def test_no_text_of_a_document_steers_the_terminal_in_the_short_form(make: Callable[[], Document]) -> None:
+    shown = in_short(poisoned(make()), width=200)
+    assert "\x1b" not in shown and "\x07" not in shown and "\ufffd[2J\ufffd" in shown
+
+
+def test_the_short_form_says_who_is_protected_how_well_and_what_was_learned() -> None:
+    document = rehearsal()
+    document["collection"]["alone"] = 157
+    shown = flat(in_short(document))
+    for words in (
+        "affairs of 6,366 people (rehearsal)",
+        "strong, if the shuffler and 131 of 139 people of the smallest group are honest; moderate without that trust",
+        "if it is known who sent what: right in at most 88.08%; blind 50%",
+        "best attack tried right in 68.12%; naming the commonest answer in 67.75%",
+        "yes 32.57%, 95% interval 31.52% to 33.62%",
+        "age, education; 157 of 6,366 people are alone",
+        "Keep this rehearsal in the house.",
+        "report survey-report/report.html next dovetail run a.toml --out a-release",
+    ):
+        assert words in shown
+    assert "releases" not in shown
+    assert "2 about these people; together ε = 4 for a person" in flat(in_short(release()))
 
 
 @SAMPLES

@@ -25,6 +25,7 @@ Seed = Annotated[
     int | None,
     typer.Option(help="Simulation only: reproducible draws that protect nobody; the result says so.", min=0),
 ]
+Full = Annotated[bool, typer.Option("--full", help="Print everything, not only what matters first.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
 
 _METADATA = "dovetail"
@@ -61,14 +62,20 @@ def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:
     Console().print(table)
 
 
-def print_summary(document: dict[str, Any], folder: Path) -> None:
-    """A privacy report as tables, and where the whole of it is."""
+def print_summary(document: dict[str, Any], folder: Path, *, after: list[str], full: bool) -> None:
+    """A privacy report in short or as a whole, where report.html is, and the command to go on with."""
+    import shlex
+
     from rich.console import Console
 
-    from dovetail.report.terminal import print_report
+    from dovetail.report.terminal import print_report, print_short
 
-    print_report(document, Console())
-    typer.echo(f"Report: {folder / 'report.html'}")
+    place = folder / "report.html"
+    if full:
+        print_report(document, Console())
+        typer.echo(f"Report: {place}")
+    else:
+        print_short(document, Console(), place=f"{place} (--full prints all of it)", after=shlex.join(after) or None)
 
 
 @contextmanager

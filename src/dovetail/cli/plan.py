@@ -11,12 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dovetail.cli.options import as_whole, flatten
-from dovetail.cli.output import Csv, Force, Json, Plot, check_places, print_json, print_rows, write_curve, write_whole
+from dovetail.cli.output import (
+    Csv,
+    Force,
+    Full,
+    Json,
+    Plot,
+    check_places,
+    print_json,
+    print_rows,
+    write_curve,
+    write_whole,
+)
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.display import guess_in_words
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.number_format import ABSENT, Unit, upward
-from dovetail.report.plans import TITLES, plan_error, plan_objections, plan_rows, trusting_rows
+from dovetail.report.plans import TITLES, plan_error, plan_objections, plan_rows, short_plan_rows, trusting_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
 # `dovetail plan --trust shuffler` and `users`: what dummies promise, against whom, and at what price.
 
 
-def plan_dummies(asked: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
+def plan_dummies(asked: dict[str, Any], *, out: Path | None, full: bool, as_json: bool) -> None:
     """Plan, print, and write the configuration that was asked for."""
     from dovetail.plan.dummies import needs, plan_trusting
 
@@ -56,7 +67,13 @@ def plan_dummies(asked: dict[str, Any], *, out: Path | None, as_json: bool) -> N
 
         print_json(to_jsonable(document))
     else:
-        print_rows(f"Plan for {plan.n:,} people, {TITLES[trust]}", trusting_rows(plan))
+        rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
+        print_rows(f"Plan for {plan.n:,} people, {TITLES[trust]}", rows)
+
+
+def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[str, str]:
+    """The rows that decide and every warning, or all."""
+    return {name: row for name, row in rows.items() if full or name in names or name.startswith("note ")}
 
 
 # `dovetail plan --question vector-mean`: how many people, which epsilon, and how far off the mean of vectors is.
@@ -82,7 +99,7 @@ delta = {delta!r} # planned for {n:,} people: central epsilon {epsilon!r}
 {more}"""
 
 
-def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, as_json: bool) -> None:
+def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, full: bool, as_json: bool) -> None:
     """Plan, print, and write the configuration that was asked for."""
     usual = {"question": "vector-mean", "trust": "local", "shares": "any"}
     for name, value in asked.items():
@@ -105,7 +122,8 @@ def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, a
 
         print_json(to_jsonable(document))
         return
-    print_rows(f"Plan for {plan.n:,} people", _rows(plan))
+    rows = _first(_rows(plan), ("protection", "randomizer", "epsilon0", "epsilon", "error"), full=full)
+    print_rows(f"Plan for {plan.n:,} people", rows)
 
 
 def _write(place: Path, text: str) -> None:
@@ -264,6 +282,7 @@ def _plan(
     csv: Csv = None,
     plot: Plot = None,
     force: Force = False,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Plan a collection: how many people, which epsilon, how accurate, and what risk that is.
@@ -277,14 +296,14 @@ def _plan(
     check_places(csv=csv, plot=plot, out=out, force=force)
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
     if question.question == "vector-mean":
-        plan_vectors_verb({**asked, "csv": csv, "plot": plot}, out=out, force=force, as_json=as_json)
+        plan_vectors_verb({**asked, "csv": csv, "plot": plot}, out=out, force=force, full=full, as_json=as_json)
         return
     for name in ("dimension", "clip"):
         if asked.pop(name) is not None:
             raise ParameterError(f"--{name} goes with --question vector-mean.")
     trust = asked["trust"]
     if trust != "local":
-        plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, as_json=as_json)
+        plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, full=full, as_json=as_json)
         return
     del asked["trust"]
     from dovetail.account.clones import without_compiled_loops
@@ -309,7 +328,7 @@ def _plan(
 
         print_json(to_jsonable(document))
     else:
-        _print(plan)
+        _print(plan, full=full)
 
 
 def _people(question: Question) -> dict[str, Any]:
@@ -335,10 +354,15 @@ def _drawing(plan: CollectionPlan) -> dict[str, Any]:
     }
 
 
-def _print(plan: CollectionPlan) -> None:
+def _print(plan: CollectionPlan, *, full: bool) -> None:
     from rich.console import Console
 
-    print_rows(f"Plan for {plan.requirements.n:,} people", plan_rows(plan))
+    title = f"Plan for {plan.requirements.n:,} people"
+    if not full:
+        print_rows(title, short_plan_rows(plan))
+        typer.echo("--full prints the trade-off, other randomizers and every error.")
+        return
+    print_rows(title, plan_rows(plan))
     console = Console()
     console.print(_tradeoff(plan))
     if plan.alternatives:

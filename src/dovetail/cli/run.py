@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.output import Force, Json, after_writing, print_json, print_summary, write_whole
+from dovetail.cli.output import Force, Full, Json, after_writing, print_json, print_summary, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import ParameterError
 
@@ -45,6 +45,7 @@ def _run(
         str | None,
         typer.Option(help="With --engine spark: local[4], spark://host:7077 or sc://host; default: local[*]."),
     ] = None,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """A table goes in; a sanitized table, estimates with errors and a privacy report come out.
@@ -73,8 +74,19 @@ def _run(
                 ledger=ledger, progress=progress,
             )  # fmt: skip
     document = report.document()
+    after = ["dovetail", "run", str(config), "--out", f"{config.stem}-release"]
+    if document["mode"] == "release":
+        after = _estimate_again(document, target) if engine is None else []
     with after_writing(target):
-        print_json(document) if as_json else print_summary(document, target)
+        print_json(document) if as_json else print_summary(document, target, after=after, full=full)
+
+
+def _estimate_again(document: dict[str, Any], folder: Path) -> list[str]:
+    """The command that estimates from the released table, where one verb does that."""
+    from dovetail.report.sentences import has_dummies
+
+    plain = document["collection"]["kind"] in ("categorical", "numeric") and not has_dummies(document["central"])
+    return ["dovetail", "estimate", str(folder / "sanitized.parquet")] if plain else []
 
 
 # `dovetail demo`: the main job on a real survey that ships with the package, or on a synthetic stream.
@@ -170,6 +182,7 @@ def _demo(
         Path | None, typer.Option(help="Also write the table as CSV, to try `dovetail run` on it.")
     ] = None,
     force: Force = False,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers side by side.
@@ -193,8 +206,13 @@ def _demo(
     with progress_bar(hidden=as_json) as progress:
         report = run(config, table=table, out=out, force=force, progress=progress)
     document = report.document()
+    after = ["dovetail", "demo", "--save-table", "survey.csv", "--force"]
+    if stream:
+        after = ["dovetail", "demo", "--stream", "--save-table", "loads.csv", "--force"]
+    if save_table is not None:
+        after = ["dovetail", "check", str(save_table), "--private", config["data"]["private"]]
     with after_writing(out):
-        print_json(document) if as_json else print_summary(document, out)
+        print_json(document) if as_json else print_summary(document, out, after=after, full=full)
 
 
 def register(app: typer.Typer) -> None:

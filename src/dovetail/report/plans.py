@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 # A plan in words, row by row, the same for the command line and the browser.
 
 
+def short_plan_rows(plan: CollectionPlan) -> dict[str, str]:
+    """The five rows that decide, and every warning."""
+    rows, seen = plan_rows(plan), plan.risk.exact
+    if seen is not None:
+        batch, own = (guess_in_words(guess, seen.prior) for guess in (seen.randomized_shuffled, seen.randomized))
+        rows["best guess"] = (
+            f"right in {batch.best} from the shuffled batch, {own.best} if it is known who sent what; blind "
+            f"{batch.blind}"
+        )
+    rows["randomizer"] = f"{rows['randomizer']}, epsilon0 = {upward(plan.epsilon0)}"
+    decide = ("protection", "randomizer", "epsilon", "error", "best guess")
+    return {name: rows[name] for name in decide} | numbered(plan.notes)
+
+
 def plan_rows(plan: CollectionPlan) -> dict[str, str]:
     """What is planned, promised and risked, by name."""
     everybody, some, colluding = plan.central.lines()

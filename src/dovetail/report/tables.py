@@ -640,7 +640,7 @@ def _estimated(document: Document) -> Iterator[str]:
         yield from vector_sentences(document)
         return
     if missing_reason(overall) is None:
-        unit, place = Unit.of(measure), _headline(document)
+        unit, place = Unit.of(measure), headline_place(document)
         error = overall["standard_error"][place]
         over = " over all rounds" if is_stream(document) else ""
         what = f"mean{over}" if measure == "mean" else f"share of “{overall['labels'][place]}”"
@@ -651,7 +651,7 @@ def _estimated(document: Document) -> Iterator[str]:
         )
 
 
-def _headline(document: Document) -> int:
+def headline_place(document: Document) -> int:
     """The component to quote: the second of two answers, else the largest."""
     values = document["estimates"]["overall"]["possible"]
     return 1 if len(values) == 2 else max(range(len(values)), key=lambda place: float(values[place]))

@@ -1,6 +1,6 @@
-"""The privacy report on a terminal."""
+"""The privacy report on a terminal: in short, and as a whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich import box
@@ -9,23 +9,163 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
+from dovetail.core.verdict import percent_up
 from dovetail.report.charts import printable
-from dovetail.report.number_format import ABSENT, Document, display_name, missing_reason
+from dovetail.report.number_format import (
+    ABSENT,
+    Document,
+    Unit,
+    display_name,
+    missing_reason,
+    percent,
+    upward,
+)
 from dovetail.report.rounds import budget_table, series_table, window_table
-from dovetail.report.sentences import banner, is_stream, mode_sentence, summarize_metrics
+from dovetail.report.sentences import attacks_of, banner, is_stream, mode_sentence, summarize_metrics
 from dovetail.report.tables import (
     Table,
     attack_table,
     comparison_table,
     estimate_table,
     group_table,
+    headline_place,
+    is_vector,
     learnability_table,
+    median_error,
+    question_documents,
     question_parts,
     summary,
 )
-from dovetail.report.verdict import verdict
+from dovetail.report.verdict import judged, verdict
 
 LONGEST = 30  # rows of a table on the terminal
+FEW = 3  # estimates, and names in a row, of the short form
+
+
+# --- in short ------------------------------------------------------------------------------------------------------
+
+
+def print_short(document: Document, console: Console, *, place: str, after: str | None) -> None:
+    """Print the privacy report in at most 20 lines of 80 columns; the whole of it lies in `place`.
+
+    Parameters
+    ----------
+    document : dict
+        A privacy report as loaded from report.json.
+    console : rich.console.Console
+    place : str
+        Where report.html is.
+    after : str or None
+        The command to go on with, if there is one.
+    """
+    console.print(_words(_brief(document["title"], 78), style="bold"))
+    grid = Grid.grid(padding=(0, 2))
+    grid.add_column(style="cyan", max_width=18, overflow="fold")
+    grid.add_column(overflow="fold")
+    for name, words in _short_rows(document):
+        grid.add_row(_words(name), _words(words))
+    grid.add_row("report", _words(place))
+    if after is not None:
+        grid.add_row("next", _words(after, style="bold"))
+    console.print(grid)
+
+
+def _short_rows(document: Document) -> Iterator[tuple[str, str]]:
+    *_, public, steps = verdict(document)
+    found = judged(document)
+    yield "collected", _collected(document)
+    yield "protection", found.sentence()
+    release = document.get("release")
+    if isinstance(release, dict) and release.get("releases", 1) > 1:
+        total = upward(release["total_epsilon"])
+        yield "releases", f"{release['releases']} about these people; together ε = {total} for a person"
+    yield (
+        "worst guess",
+        (
+            "between two answers of a person, if it is known who sent what: right in at most "
+            f"{percent_up(found.rows[0].guess)}; blind 50%"
+        ),
+    )
+    tried = [one for part in question_documents(document) or [document] for one in _attacks(part)]
+    if tried:
+        best = max(tried, key=lambda one: float(one["success"]) - float(one["chance"]))
+        yield (
+            "best attack tried",
+            (f"right in {percent(best['success'])}; naming the commonest answer in {percent(best['chance'])}"),
+        )
+    yield from _short_estimates(document)
+    yield "public", _published(document, public.text)
+    yield "what to do", _brief(steps.text, 200)  # warnings come first
+
+
+def _attacks(document: Document) -> list[Document]:
+    found = attacks_of(document) if "attacks" in document else []
+    return [one for one in found if missing_reason(one) is None and missing_reason(one.get("success")) is None]
+
+
+def _collected(document: Document) -> str:
+    collection = document["collection"]
+    whom = f"{collection['n']:,} people"
+    if is_stream(document):
+        whom = f"{document['rounds']['devices']:,} devices in {document['rounds']['rounds']:,} rounds"
+    asked = [str(one["column"]) for one in question_documents(document)] or [str(collection["private"])]
+    return f"{_few(asked)} of {whom} ({document['mode']})"
+
+
+def _short_estimates(document: Document) -> Iterator[tuple[str, str]]:
+    """Rows of the largest shares, or of the mean; of several questions the first few."""
+    questions = question_documents(document)
+    for one in questions[:FEW] or [document]:
+        estimates = one["estimates"]
+        overall = estimates.get("overall")
+        if missing_reason(estimates) is not None or missing_reason(overall) is not None:
+            continue
+        name = str(one["column"]) if questions else ""
+        yield from _estimates_of(one, name, estimates)
+
+
+def _estimates_of(document: Document, name: str, estimates: Document) -> Iterator[tuple[str, str]]:
+    if is_vector(document):
+        vector = estimates["vector"]
+        unit = Unit.of("mean")
+        yield "mean vector", f"off by at most {unit(vector['error95'], vector['error95'])} in length (95%)"
+        return
+    overall, unit = estimates["overall"], Unit.of(estimates["measure"])
+    error, values = median_error([overall]), overall["possible"]
+    largest = sorted(range(len(values)), key=lambda place: -float(values[place]))
+    for place in [headline_place(document)] if name else largest[:FEW]:
+        label = str(overall["labels"][place])
+        what = f"{name}: {label}" if name and estimates["measure"] == "share" else name or label
+        yield (
+            _brief(what, 18),
+            f"{unit(values[place], error)}, {percent(estimates['level'])} interval "
+            f"{unit.interval(overall['interval'][place], error)}",
+        )
+
+
+def _published(document: Document, otherwise: str) -> str:
+    collection = document["collection"]
+    columns = collection.get("published", collection["public"])
+    if not columns:
+        return otherwise
+    alone = collection.get("alone")
+    if missing_reason(alone) is not None:
+        return _few(columns)
+    return f"{_few(columns)}; {alone:,} of {collection['n']:,} people are alone"
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first few names, each cut, and how many more there are."""
+    shown = names if len(names) <= FEW + 1 else names[:FEW]
+    more = f" and {len(names) - FEW} more" if len(names) > FEW + 1 else ""
+    return ", ".join(_brief(str(name), 16) for name in shown) + more
+
+
+def _brief(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# --- as a whole ----------------------------------------------------------------------------------------------------
 
 
 def print_report(document: Document, console: Console) -> None:
