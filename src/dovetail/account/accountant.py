@@ -116,7 +116,7 @@ class Accountant:
             asked *= SHARPER
 
     def attack(self, delta: float) -> float:
-        """An epsilon that a collection fixed in advance reaches; no theorem can undercut it. 0 where none is known."""
+        """What a collection fixed in advance reaches, which no theorem can undercut; 0 where none is known."""
         if not self._once:
             return compose(self.parts, delta=delta).attack_lower if self.parts else 0.0
         problem = self._problem(delta)
