@@ -21,7 +21,9 @@ from hypothesis.stateful import (
 )
 
 from dovetail.collect.http import Refusal
+from dovetail.collect.shuffler.campaigns import Action, owner_request
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore, RoundKey
+from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.simulate.delivery_audit import AuditResult
 from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
 from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
@@ -39,6 +41,20 @@ numbers = st.sets(st.integers(0, DEVICES - 1), min_size=1)
 rounds = st.integers(1, ROUNDS)
 fates = st.sampled_from(["arrives", "arrives", "lost", "unanswered", "delayed", "repeated"])
 roles = st.sampled_from(["device", "shuffler", "analyzer"])
+
+
+def ask_as_owner(simulation: Simulation, action: Action, number: int) -> None:
+    """The owner closes a round or gives one up; Refusal unless it is open, or lost."""
+    campaign, key = simulation.world.campaign, simulation.world.owner.signing
+    assert key is not None
+
+    def work(shuffler: ShufflerRole) -> None:
+        now = simulation._believed.now()
+        challenge = shuffler.challenge(action, campaign.id, number, now)
+        word = owner_request(action, key, campaign.digest, number, challenge)
+        (shuffler.close_round if action == "close" else shuffler.drop_round)(campaign.id, number, word, now)
+
+    simulation._alive(work)
 
 
 def _event(name: str, *details: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
@@ -186,7 +202,7 @@ class Collection(RuleBasedStateMachine):
     def the_owner_closes_a_round(self, number: int, fate: MessageFate) -> None:
         self._fates["shuffler"] = fate
         with suppress(Refusal):  # not opened yet, or closed by the clock
-            self.simulation.close_round(number)
+            ask_as_owner(self.simulation, "close", number)
 
     def a_round_loses_its_key(self, number: int) -> None:
         """Its file is gone from the vault, as after a restore without it; nobody has destroyed it."""
@@ -201,7 +217,7 @@ class Collection(RuleBasedStateMachine):
 
     def the_owner_gives_a_round_up(self, number: int) -> None:
         with suppress(Refusal):  # it is not lost, or not known
-            self.simulation.drop_round(number)
+            ask_as_owner(self.simulation, "drop", number)
 
     def the_clock_is_wrong_for_a_while(self, days: float, restarts: bool) -> None:
         """Nothing opens, closes or is taken, whatever arrives; afterwards everything goes on."""
@@ -302,7 +318,7 @@ class Collection(RuleBasedStateMachine):
         """The owner closes all rounds that are open."""
         if self.world.campaign.schedule.period is None:
             for round in self.simulation.store.rounds(self.world.campaign.id):
-                self.simulation.close_round(round.number)
+                ask_as_owner(self.simulation, "close", round.number)
 
     def _check_the_end(self) -> None:
         simulated, campaign = self.simulation, self.world.campaign

@@ -11,7 +11,7 @@ from tests.waiting import PATIENCE
 
 from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler import rounds as leftovers
-from dovetail.collect.shuffler.mqtt import SessionLock
+from dovetail.collect.shuffler.mqtt import session_lock
 from dovetail.core.errors import StorageError
 
 
@@ -176,15 +176,15 @@ def test_a_task_is_one_processs_until_it_ends(kind, request, tmp_path):
 def test_one_process_has_the_session_at_the_broker_and_another_one_takes_over(mosquitto, tmp_path):
     session, waiting = tmp_path / "mqtt.session", World(campaign())
     with subscribed(World(campaign()), mosquitto.url, session):
-        assert not SessionLock(session).take()
+        assert not session_lock(session).alone()
         later = subscribed(waiting, mosquitto.url, session)
         thread = Thread(target=later.__enter__, daemon=True)
         thread.start()
     thread.join(PATIENCE)
     assert not thread.is_alive(), "it has subscribed once the other one was gone"
     later.__exit__(None, None, None)
-    free = SessionLock(session)
-    assert free.take() and free.take()
+    free = session_lock(session)
+    assert free.alone() and free.alone()
     free.release()
 
 
@@ -215,4 +215,4 @@ def test_a_lock_that_cannot_be_had_is_told_and_does_not_look_taken(two, tmp_path
         two[0].shuffler.turn(two[0].clock.now())
     (tmp_path / "mqtt.session-lock").mkdir()
     with pytest.raises(StorageError, match=r"`mqtt\.session`"):
-        SessionLock(tmp_path / "mqtt.session").take()
+        session_lock(tmp_path / "mqtt.session").alone()

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Barrier
 from typing import TypeVar
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, inspect
+from tests.collect.servers import Postgres
 from tests.collect.store.samples import BUSES, count, fill, outgoing, report, state
+from tests.waiting import until
 
+from dovetail.collect.store import engine
 from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore, open_analyzer_store
+from dovetail.collect.store.engine import Database
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.core.errors import StorageError
@@ -46,6 +51,18 @@ def stores(lasting: str) -> Iterator[list[DatabaseShufflerStore]]:
 
 def test_replicas_that_open_a_new_database_at_once_all_get_it(stores: list[DatabaseShufflerStore]) -> None:
     assert all(store.ready() for store in stores)
+
+
+def test_who_makes_tables_waits_for_another_process_that_does(postgres: Postgres) -> None:
+    url = postgres.database("store")
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with ThreadPoolExecutor(1) as pool, closing(Database(url)) as other:
+        with other.engine.begin() as first:
+            first.exec_driver_sql(f"SELECT pg_advisory_xact_lock({engine._SCHEMA_LOCK})")
+            opened = pool.submit(open_shuffler_store, url)
+            until(lambda: first.exec_driver_sql(waits).scalar() == 1, alive=lambda: not opened.done())
+            assert inspect(first).get_table_names() == []
+        opened.result().close()
 
 
 def test_exactly_one_replica_releases_a_round(stores: list[DatabaseShufflerStore]) -> None:

@@ -12,13 +12,11 @@ that come over HTTP wait behind `_MOST` messages of the broker's at most, and so
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +32,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.intake import PendingReply, Reply
 from dovetail.collect.shuffler.service import ShufflerService
+from dovetail.collect.store.engine import FileLock
 from dovetail.core.display import mute
 from dovetail.core.errors import ConfigError, DovetailError, StorageError
 from dovetail_protocol.endpoint import MQTT_PORTS, is_answer_topic, place_of, topic
@@ -93,33 +92,9 @@ class BrokerSession:
             raise _unwritable(self.path, error) from None
 
 
-class SessionLock:
-    """One process of a shuffler has the session; two under one client id would throw each other out for ever."""
-
-    def __init__(self, session: Path) -> None:
-        self._path = session.with_name(f"{session.name}-lock")
-        self._held: int | None = None
-
-    def take(self) -> bool:
-        """Whether this process has the session now; it ends with the process."""
-        if self._held is None:
-            try:
-                with ExitStack() as opened:
-                    descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-                    opened.callback(os.close, descriptor)
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    opened.pop_all()
-                    self._held = descriptor
-            except BlockingIOError:
-                return False
-            except OSError as error:
-                raise _unwritable(self._path, error) from None
-        return True
-
-    def release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+def session_lock(session: Path) -> FileLock:
+    """Who holds it alone has the session; two under one client id would throw each other out for ever."""
+    return FileLock(f"{session}-lock", f"the session {session} (`mqtt.session`)")
 
 
 def _parse(text: str, path: Path) -> tuple[str, frozenset[str]]:
@@ -188,7 +163,7 @@ class MqttSubscriber:
         self._place = place_of("mqtt.url", url, tuple(MQTT_PORTS))
         self._topics = frozenset(topic(digest) for digest in service.shuffler.campaigns.versions)
         self._user, self._password = user, password
-        self._session, self._lock = BrokerSession.open(session), SessionLock(session)
+        self._session, self._lock = BrokerSession.open(session), session_lock(session)
         self._leaving = dict[int, frozenset[str]]()  # topics, by the packet that unsubscribes them
         self._room = BoundedSemaphore(2 * _MOST)  # those of a connection that has just ended may be under way still
         self._client = self._make_client()
@@ -210,7 +185,7 @@ class MqttSubscriber:
 
     def start(self) -> None:
         """Connect, now or as soon as the broker is there, and no other process of the shuffler has the session."""
-        if self._lock.take():
+        if self._lock.alone():
             self._connect()
         else:
             _LOG.info("another process is subscribed")
@@ -218,7 +193,7 @@ class MqttSubscriber:
 
     def _wait(self) -> None:
         while not self._stopped.wait(_WAIT):
-            if self._lock.take():
+            if self._lock.alone():
                 self._connect()
                 return
 

@@ -20,7 +20,7 @@ from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler.app import round_now
-from dovetail.collect.shuffler.campaigns import Action, CampaignRegistry, owner_request
+from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.intake import ACCEPTED, Reply
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
@@ -419,29 +419,6 @@ class Simulation:
         """Let time pass, then let the shuffler do what is due."""
         self.clock.advance(seconds)
         self.step()
-
-    def close_round(self, number: int) -> None:
-        """The owner closes a round."""
-        self._alive(
-            lambda shuffler: shuffler.close_round(
-                self.world.campaign.id, number, self._word(shuffler, "close", number), self._believed.now()
-            )
-        )
-
-    def drop_round(self, number: int) -> None:
-        """The owner gives a round up; Refusal unless it is lost."""
-        self._alive(
-            lambda shuffler: shuffler.drop_round(
-                self.world.campaign.id, number, self._word(shuffler, "drop", number), self._believed.now()
-            )
-        )
-
-    def _word(self, shuffler: ShufflerRole, action: Action, number: int) -> bytes:
-        """What the owner sends, for a challenge that the shuffler draws now."""
-        campaign, key = self.world.campaign, self.world.owner.signing
-        assert key is not None
-        challenge = shuffler.challenge(action, campaign.id, number, self._believed.now())
-        return owner_request(action, key, campaign.digest, number, challenge)
 
     def dying(self, inside: Any, role: Role) -> Any:
         """A store, vault, outbox or transport in the hands of a process of this role."""

@@ -326,8 +326,9 @@ def alone(database: Database, task: Task, patience: float = 0.0) -> Iterator[boo
         if database.engine.dialect.name == "postgresql":
             taken = _tried(lambda: _lock_session(database, _KEYS[task], held), patience)
         elif database.file is not None:
-            place = database.file.partition("?")[0].removeprefix("file:")
-            taken = _tried(lambda: _lock_file(f"{place}-{task}", database.name, held), patience)
+            lock = FileLock(f"{database.file.partition('?')[0]}-{task}", database.name)
+            held.callback(lock.release)
+            taken = _tried(lock.alone, patience)
         else:
             taken = True  # in memory: nobody else can reach it
         yield taken
@@ -339,20 +340,6 @@ def _tried(take: Callable[[], bool], patience: float) -> bool:
         if monotonic() >= end:
             return False
         sleep(_PAUSE)
-    return True
-
-
-def _lock_file(path: str, name: str, held: ExitStack) -> bool:
-    try:
-        with ExitStack() as opened:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            opened.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held.push(opened.pop_all())
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise StorageError(f"{name} cannot be locked ({error.strerror}); may its folder be written?") from None
     return True
 
 
@@ -437,7 +424,7 @@ def lock_of(database: Database) -> Lock:
     """The lock on who works on a database."""
     if database.engine.dialect.name == "postgresql":
         return _AdvisoryLock(database)
-    return _NoLock() if database.file is None else _FileLock(f"{database.file.partition('?')[0]}-lock", database.name)
+    return _NoLock() if database.file is None else FileLock(f"{database.file.partition('?')[0]}-lock", database.name)
 
 
 class _NoLock:
@@ -452,7 +439,9 @@ class _NoLock:
     def release(self) -> None: ...
 
 
-class _FileLock:
+class FileLock:
+    """A lock on a file of its own, made if there is none; it ends with its process."""
+
     def __init__(self, path: str, name: str) -> None:
         self._path, self._name = path.removeprefix("file:"), name
         self._descriptor: int | None = None
