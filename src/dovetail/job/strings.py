@@ -476,7 +476,7 @@ def steps_of(asked: StringsSection, search: Search) -> tuple[dict[str, str], ...
         },
         {
             "stage": "estimate",
-            "what": "Beginnings with enough reports go on to the next group; shares are of groups asked for all bytes.",
+            "what": "Beginnings with enough reports go on to the next group; groups asked for all bytes give shares.",
             "guarantee": "post-processing: costs no privacy",
             "theorem": "docs/theory/accuracy.md, section D",
         },
