@@ -35,6 +35,26 @@ def test_common_strings_are_found_in_full_with_their_shares(rng: Entropy) -> Non
     assert set(answer.thresholds) == {15.0}
 
 
+def test_every_group_that_is_asked_for_all_of_a_string_counts_in_its_share(rng: Entropy) -> None:
+    people = named(["a", "abc", "abcdef"] * 2000)
+    answer = find_frequent_strings(people, epsilon=2.0, levels=6, rng=rng)
+    found, sizes = {one.text: one for one in answer.found}, answer.groups
+    assert {text: one.asked for text, one in found.items()} == {
+        "a": sum(sizes[1:]),
+        "abc": sum(sizes[3:]),
+        "abcdef": sizes[5],  # and whatever follows
+    }
+    for text, one in found.items():
+        groups = sizes[len(text) if one.complete else 5 :]
+        assert one.standard_error == pytest.approx(
+            found["abcdef"].standard_error * sizes[5] * len(groups) ** 0.5 / sum(groups)
+        )
+        held = [other for name, other in people if level_of(name, 6) >= 6 - len(groups)].count(text)
+        assert abs(one.share * one.asked - held) <= len(groups) * (
+            answer.thresholds[0] - 1
+        )  # the noise reaches no further
+
+
 def test_no_string_is_found_that_nobody_holds() -> None:
     strings = [f"{place * 7919 % 97:02d}" for place in range(3000)]
     held = {text[:length] for text in strings for length in (1, 2)}

@@ -52,7 +52,10 @@ def test_a_release_is_drawn_once_and_holds_what_was_found(tmp_path: Path) -> Non
     given = config(mode="release", seed=None)
     one, two = (dt.run(given, table=words(), ledger=tmp_path) for _ in range(2))
     assert one.sanitized.equals(two.sanitized) and one.release["number"] == two.release["number"] == 1
-    assert one.sanitized.columns == ["string", "complete", "share", "standard_error"] and one.sanitized.height < 10
+    assert (
+        one.sanitized.columns == ["string", "complete", "share", "standard_error", "asked"]
+        and one.sanitized.height < 10
+    )
     assert set(one.sanitized["string"]) <= {text[:4] for text in words()["word"]} | {"Zür"}
     assert one.evaluation.estimates.overall.truth is None and "rehearsal" not in " ".join(one.assumptions)
     with pytest.raises(DovetailError, match="other terms"):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from dovetail.account.amplify import AmplificationProblem, Subject
 from dovetail.account.bound import Bound, log_ratio
-from dovetail.account.clones import ClonePair, Kind
-from dovetail.account.compose import compose, compose_upper, composed_delta
+from dovetail.account.clones import ClonePair, Kind, too_large_reason
+from dovetail.account.compose import compose, compose_upper, composed_delta, composed_epsilon
 from dovetail.account.expected_positive_part import POINTS
 from dovetail.account.mechanism_law import law_delta, law_epsilon
-from dovetail.account.rounds import MOST_ROUNDS, ShuffledRound
+from dovetail.account.rounds import MOST_ROUNDS, ShuffledRound, total_slack
 from dovetail.core.checks import MOST_PEOPLE, real, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 
@@ -116,7 +116,7 @@ class Accountant:
             asked *= SHARPER
 
     def attack(self, delta: float) -> float:
-        """What a collection fixed in advance reaches, which no theorem can undercut; 0 where none is known."""
+        """An epsilon that a collection fixed in advance reaches, so no bound can be below; 0 where none is known."""
         if not self._once:
             return compose(self.parts, delta=delta).attack_lower if self.parts else 0.0
         problem = self._problem(delta)
@@ -184,7 +184,8 @@ class Accountant:
     def _composed_epsilon(self, delta: float) -> float:
         if not self.parts:
             return 0.0
-        found = compose_upper(self.parts, delta=delta)
-        if found.epsilon is None:
-            raise UnsupportedError(f"{found.reason}. Use a larger delta or a smaller delta0.")
-        return found.epsilon
+        found = composed_epsilon(self.parts, delta=delta)
+        if found is None:
+            reason = too_large_reason(total_slack(self.parts), delta)
+            raise UnsupportedError(f"{reason}. Use a larger delta or a smaller delta0.")
+        return found

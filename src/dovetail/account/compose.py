@@ -46,6 +46,8 @@ MECHANISM_METHOD = "privacy loss of the mechanisms"
 COMPOSITION = (
     "Zhu, Dong, Wang (2022), Optimal Accounting of Differential Privacy, Theorem 10 (dominating pairs compose)"
 )
+BASIC = "basic composition"
+CLEARLY = 0.99  # share of the clone pair's typical loss
 LEAST_DELTA = 1e-200  # below, the tails that are cut off would not be doubles
 POINTS = 200  # grid points in one typical loss
 MOST_POINTS, LONGEST_SUM = 10**5, 2**21  # about the most for one round, and for the sum
@@ -164,31 +166,47 @@ def compose_upper(
     1.759
     """
     parts, target = _read_rounds(rounds, epsilon0, n), share("delta", delta)
-    if 0.0 < target < LEAST_DELTA:
-        raise refuse("delta", f"0 or at least {LEAST_DELTA:g}, where what is cut off still counts", delta)
-    simple, local = basic(parts, target), local_total(parts)
-    bounds = [simple] if local[1] > target else [Bound("local", local[0], LOCAL), simple]
-    kept = any(bound.epsilon == 0.0 for bound in bounds)  # nothing can be smaller
-    found = _numeric_epsilon(parts, target) if target > 0.0 and not kept else None
-    if found is not None:
-        bounds.append(_composed_bound(parts, found))
-        if _of_mechanisms(parts):  # their envelopes are coarser than the losses of clone pairs
-            pairs = [replace(part, mechanism=None) for part in parts]
-            clones = _numeric_epsilon(pairs, target)
-            bounds += [] if clones is None else [_composed_bound(pairs, clones)]
+    bounds = _certified_bounds(parts, target)
     best = min(bounds, key=lambda bound: math.inf if bound.epsilon is None else bound.epsilon)
+    numeric = any(bound.name in (METHOD, MECHANISM_METHOD) for bound in bounds)
     return Composition(
         epsilon=best.epsilon,
-        lower=0.0 if kept else None if found is None or best.epsilon is None else min(found.lower, best.epsilon),
+        lower=0.0 if best.epsilon == 0.0 else _lower_end(parts, target, best.epsilon) if numeric else None,
         delta=target,
         rounds=sum(part.times for part in parts),
         method=best.name,
         source=best.source,
-        basic=simple,
+        basic=next(bound for bound in bounds if bound.name == BASIC),
         advanced=advanced(parts, target),
         renyi=renyi(parts, target),
-        reason=too_large_reason(total_slack(parts), target) if found is None and total_slack(parts) > 0.0 else "",
+        reason="" if numeric or total_slack(parts) == 0.0 else too_large_reason(total_slack(parts), target),
     )
+
+
+def composed_epsilon(parts: Sequence[ShuffledRound], *, delta: float) -> float | None:
+    """The epsilon that `compose` promises, without what stands beside it; None where no theorem says anything."""
+    found = [bound.epsilon for bound in _certified_bounds(_read_rounds(parts, None, None), share("delta", delta))]
+    return min((epsilon for epsilon in found if epsilon is not None), default=None)
+
+
+def _certified_bounds(parts: Sequence[ShuffledRound], delta: float) -> list[Bound]:
+    """Basic composition, and what else holds; the numeric bound is left out where nothing can be smaller."""
+    if 0.0 < delta < LEAST_DELTA:
+        raise refuse("delta", f"0 or at least {LEAST_DELTA:g}, where what is cut off still counts", delta)
+    simple, local = basic(parts, delta), local_total(parts)
+    bounds = [simple] if local[1] > delta else [Bound("local", local[0], LOCAL), simple]
+    if delta == 0.0 or any(bound.epsilon == 0.0 for bound in bounds):
+        return bounds
+    kinds = [parts]
+    if _of_mechanisms(parts) and not all(_is_clearly_better(part) for part in parts):
+        kinds.append([replace(part, mechanism=None) for part in parts])  # whose places are closer
+    found = [(kind, _numeric_epsilon(kind, delta)) for kind in kinds]
+    return bounds + [_composed_bound(kind, epsilon) for kind, epsilon in found if epsilon is not None]
+
+
+def _is_clearly_better(part: ShuffledRound) -> bool:
+    """Whether the mechanism's losses are so far below those of the clone pair that these need not be asked."""
+    return part.mechanism is not None and part.dominating.gaussian_scale < CLEARLY * part.pair.gaussian_scale
 
 
 def composed_delta(
@@ -230,25 +248,32 @@ def composed_delta(
     return Bracket(min(1.0, lower + added), min(1.0, upper + added))
 
 
-def _numeric_epsilon(parts: Sequence[ShuffledRound], delta: float) -> Bracket | None:
-    """Ends of the smallest epsilon that the losses and delta0 leave; None when delta0 leaves none."""
+def _numeric_epsilon(parts: Sequence[ShuffledRound], delta: float) -> float | None:
+    """The smallest epsilon that the losses and delta0 leave; None when delta0 leaves none."""
     slack, most = total_slack(parts), local_total(parts)[0]
     terms = _pessimistic_terms(distinct_laws(parts), 1e-9 * delta)
 
-    def smallest(total: ComposedPLD) -> tuple[float, float] | None:
+    def smallest(total: ComposedPLD) -> float | None:
         guess = max(total.middle, total.step)
-        return smallest_epsilon(
+        found = smallest_epsilon(
             lambda e: total.upper(e) if e < most else 0.0, delta, slack=slack, most=most, guess=guess
         )
+        return None if found is None else found[1]
 
     first = smallest(convolve_near(terms, delta=delta))
     if first is None:
         return None
-    high = (smallest(convolve_near(terms, delta=delta, epsilon=first[1])) or first)[
-        1
-    ]  # the tilt for the epsilon found
+    near = smallest(convolve_near(terms, delta=delta, epsilon=first))  # the tilt for the epsilon found
+    return first if near is None else near
+
+
+def _lower_end(parts: Sequence[ShuffledRound], delta: float, high: float | None) -> float | None:
+    """What the theorem's own value is at least: an attack where rounds name their mechanism."""
+    if high is None:
+        return None
     if _of_mechanisms(parts):
-        return Bracket(min(high, _reached_once(parts, delta)), high)
+        return min(high, _reached_once(parts, delta))
+    slack = total_slack(parts)
     below, allowance = _optimistic_terms(distinct_pairs(parts), 1e-9 * delta, beta=1e-3 * delta)
     sunk = convolve_near(below, delta=delta, epsilon=high + allowance)
 
@@ -256,10 +281,10 @@ def _numeric_epsilon(parts: Sequence[ShuffledRound], delta: float) -> Bracket | 
         value = sunk.lower(epsilon + allowance) - 1e-3 * delta
         return value + ((math.exp(epsilon) + 1.0) * slack if slack > 0.0 else 0.0) > delta
 
-    return Bracket(_lower_end(beyond, high, stride=0.5 * max(allowance, sunk.step)), high)
+    return _nearest_beyond(beyond, high, stride=0.5 * max(allowance, sunk.step))
 
 
-def _lower_end(beyond: Callable[[float], bool], high: float, *, stride: float) -> float:
+def _nearest_beyond(beyond: Callable[[float], bool], high: float, *, stride: float) -> float:
     """A point below `high` that was seen to be `beyond` the threshold, the nearest up to a percent; else 0."""
     near = 0.0
     while stride < high and not beyond(high - stride):
@@ -272,12 +297,12 @@ def _lower_end(beyond: Callable[[float], bool], high: float, *, stride: float) -
     return high - stride
 
 
-def _composed_bound(parts: Sequence[ShuffledRound], found: Bracket) -> Bound:
+def _composed_bound(parts: Sequence[ShuffledRound], found: float) -> Bound:
     """The bound of composed losses, by the laws that they are of."""
     own = "the smallest certified delta of each mechanism (docs/theory/hidden-among-everybody.md)"
     laws = "; ".join(dict.fromkeys(own if part.mechanism else SOURCES[part.pair.kind] for part in parts))
     name = MECHANISM_METHOD if _of_mechanisms(parts) else METHOD
-    return Bound(name, found.upper, f"{COMPOSITION}; {laws}", lower=found.lower)
+    return Bound(name, found, f"{COMPOSITION}; {laws}")
 
 
 def _of_mechanisms(parts: Sequence[ShuffledRound]) -> bool:

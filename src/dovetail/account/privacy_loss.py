@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class PrivacyLossDistribution:
 
     .. math:: \delta(\epsilon) \le \mathrm{infinity} + \sum_i \mathrm{masses}_i (1 - e^{\epsilon - l_i})_+
 
-    Made by `pessimistic_pld`, where this inequality holds for the pair and survives composition, or by
+    Made by `envelope_pld`, where this inequality holds for the pair and survives composition, or by
     `optimistic_pld`.
 
     Parameters
@@ -75,48 +75,6 @@ class _Tails:
     gap: Reals
     low: Reals
     high: Reals
-
-
-def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS) -> PrivacyLossDistribution:
-    r"""A privacy loss distribution that dominates the pair: the pessimistic estimate.
-
-    .. math:: \Pr[L' > l_j] = \frac{\delta(l_j) - e^{-s} \delta(l_{j+1})}{1 - e^{-s}}, \qquad l_j = j s
-
-    Each output is split between the two grid losses beside its own so that P and Q both keep their mass: delta is
-    exact on the grid and a chord in e^epsilon between, so what is lost falls with the square of the step. Blocks
-    of C count with their left ends; what is cut off is charged to infinity.
-
-    Parameters
-    ----------
-    step : float, above 0, nats
-    cut : float
-        About the mass that may be cut off on each side.
-    width : float
-        Relative width of the blocks of C.
-
-    Source
-    ------
-    Doroshenko, Ghazi, Kamath, Kumar, Manurangsi (2022), Connect the Dots, PoPETs, section 3; the order of blocks is
-    the reverse martingale A/C and Jensen's inequality.
-    """
-    window = pair.blocks(cut, width)
-    masses = np.append(window.masses, window.cut_right)
-    tails = _tails(window.edges + 1.0, masses, pair.epsilon0 * (1.0 + ULPS), step=step, cut=cut)
-    low, high = (_beyond(a, b, step) for a, b in ((tails.low, tails.high), (tails.high, tails.low)))
-    noise = float(np.max(high - low))
-    beyond = np.maximum.accumulate(high[::-1])[::-1]  # a survival function does not grow
-    right = beyond[:-1] - beyond[1:]  # at losses step, 2 step, ...
-    infinity = float(beyond[-1]) + window.cut_left + cut
-    left = right * np.exp(-step * np.arange(1, right.size + 1))
-    middle = max(0.0, 1.0 + 2.0 * noise - float(right.sum() + left.sum()) - infinity)
-    pld = np.concatenate([left[::-1], [middle], right])
-    return PrivacyLossDistribution(step, -step * right.size, pld, infinity, window.error)
-
-
-def _beyond(here: Reals, following: Reals, step: float) -> Reals:
-    """Pr[L' > l_j] from delta at l_j and l_{j+1}."""
-    value: Reals = (here[:-1] - math.exp(-step) * following[1:]) / -math.expm1(-step)
-    return value
 
 
 def optimistic_pld(pair: ClonePair, *, step: float, cut: float) -> tuple[PrivacyLossDistribution, Reals]:
@@ -258,13 +216,33 @@ class ComposedPLD:
         return max(0.0, finite - doubt) * (1.0 - self.error)
 
     def _finite(self, epsilon: float) -> tuple[float, float]:
-        """What the finite losses give, and what rounding and wrapping round may have changed."""
+        r"""What the finite losses give, and what rounding and wrapping round may have changed.
+
+        .. math:: 1 - e^{-k s - f} = e^{-f} (1 - e^{-k s}) + (1 - e^{-f})
+        """
         first = max(0, math.floor((epsilon - self.start) / self.step) + 1)
-        gap = self.start - epsilon + self.step * np.arange(first, self.masses.size)
-        weights = -np.expm1(-gap) * np.exp(-self.theta * gap)
+        f = self.start - epsilon + self.step * first
+        ones, rising = self._weights
+        masses = self.masses[first:]
+        near, far = -math.expm1(-f) * math.exp(-self.theta * f), math.exp(-f - self.theta * f)
+        found = near * float(ones[: masses.size] @ masses) + far * float(rising[: masses.size] @ masses)
+        squares, products, rising_squares = self._squares[:, masses.size]
+        length = math.sqrt(near * near * squares + 2.0 * near * far * products + far * far * rising_squares)
         scale = math.exp(min(self.log_moment - self.theta * epsilon, 700.0))
-        rounding = self.noise * float(np.linalg.norm(weights)) + 1e-12 * float(weights @ self.masses[first:])
-        return scale * float(weights @ self.masses[first:]), scale * (rounding + 2.0 * OUTSIDE)
+        return scale * found, scale * (self.noise * length + 1e-12 * found + 2.0 * OUTSIDE)
+
+    @cached_property
+    def _weights(self) -> tuple[Reals, Reals]:
+        """e^(-theta k s), and the same times 1 - e^(-k s), for k = 0, 1, .."""
+        gaps = self.step * np.arange(self.masses.size)
+        ones = np.exp(-self.theta * gaps)
+        return ones, -np.expm1(-gaps) * ones
+
+    @cached_property
+    def _squares(self) -> Reals:
+        """Their squares and products, summed up to each place, float array (3, points + 1)."""
+        ones, rising = self._weights
+        return np.pad(np.cumsum([ones * ones, ones * rising, rising * rising], axis=1), ((0, 0), (1, 0)))
 
 
 def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
@@ -381,12 +359,37 @@ def _reach(terms: Terms, theta: float, z: float) -> float:
 #           \quad\Longrightarrow\quad \text{the pair with hockey stick } C \text{ dominates them all}
 
 
-FINENESS, COARSE = 16.0, 8.0  # evaluated points in one typical loss; fewer for many pairs of values
+FINE, FINENESS, COARSE = 50.0, 16.0, 8.0  # evaluated points in one typical loss; fewer for many pairs of values
 FEW = 10  # pairs of values whose evaluation is quick
-MOST_POINTS = 1200
+MOST_POINTS, LONGEST_GAP = 2400, 100.0
 ROUNDING = 1e-11  # share by which values of delta are raised, for the rounding of their differences
+SUMS = 1e-13  # what adding up masses may lose
+TINY = 1e-290  # masses that leave the range of normal doubles where they are tilted
+FLAT, ALIKE = 0.999, 100  # share of delta that is kept over some places where few losses lie between
 BETTER = 0.96  # share of what is known below which a slow source is worth its time
 Delta = Callable[[float], float]
+
+
+def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS) -> PrivacyLossDistribution:
+    """A privacy loss distribution that dominates the pair: the convex envelope of its certified delta.
+
+    Parameters
+    ----------
+    step : float, above 0, nats
+    cut : float
+        About the mass that may be left at infinity.
+    width : float
+        Relative width of the blocks of C.
+
+    Source
+    ------
+    Doroshenko, Ghazi, Kamath, Kumar, Manurangsi (2022), Connect the Dots, PoPETs, section 3.
+    """
+    window = pair.blocks(1e-3 * cut, width)
+    scale = min(pair.gaussian_scale, 0.5 * pair.epsilon0)
+    stride = max(1, math.floor(scale / FINE / step))
+    places, values = evaluate_delta(lambda e: pair.upper(e, window), pair.epsilon0, stride * step, cut, flat=ALIKE)
+    return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
 
 
 @dataclass(frozen=True)
@@ -434,8 +437,6 @@ def _pessimistic(curve: MechanismCurve, step: float, cut: float) -> PrivacyLossD
     delta, fineness = _smallest(curve, cut)
     stride = max(1, math.floor(min(curve.gaussian_scale, 0.5 * curve.epsilon0) / fineness / step))
     places, values = evaluate_delta(delta, curve.epsilon0, stride * step, cut)
-    if not values[-1] <= 0.1 * values[0]:  # next to nothing is hidden, and the losses are few
-        return pessimistic_pld(curve.clones, step=step, cut=cut)
     return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
 
 
@@ -457,15 +458,19 @@ def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     return lambda e: min(source(e) for source in sources), fineness
 
 
-def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float) -> tuple[Reals, Reals]:
-    """Multiples of `stride` and delta there, until at most `cut` or nothing more is gained."""
+def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float, *, flat: int = 8) -> tuple[Reals, Reals]:
+    """Multiples of `stride` and delta there, until at most `cut` is left.
+
+    Where the losses are few, up to epsilon0, the last place is there: between, delta is all but a chord.
+    """
     places, values = [0.0], [min(1.0, delta(0.0))]
-    while values[-1] > cut and len(places) <= MOST_POINTS:
-        place = stride * len(places)
+    while values[-1] > cut and places[-1] < epsilon0:
+        far = len(places) > MOST_POINTS or (len(values) > flat and values[-1] > FLAT * values[-flat])
+        if far and epsilon0 > LONGEST_GAP * places[-1]:
+            break  # the rest is charged to infinity
+        place = stride * (math.ceil(epsilon0 / stride) if far else len(places))
         places.append(place)
         values.append(0.0 if place >= epsilon0 else min(values[-1], delta(place)))
-        if len(values) > 8 and values[-1] > 0.999 * values[-8]:
-            break
     return np.array(places), np.array(values)
 
 
@@ -489,16 +494,17 @@ def envelope_pld(cells: Reals, values: Reals, *, step: float) -> PrivacyLossDist
     values[0] = min(
         float(values[0]), float(np.min((2.0 * values + e - 1.0) / (e + 1.0)))
     )  # chords to the mirror image
+    values = np.minimum.accumulate(values)
     hull = lower_hull(e, values)
     places, heights = e[hull], values[hull]
     slopes = np.append(np.diff(heights) / np.diff(places), 0.0)
-    first = float(slopes[0])
     masses = np.zeros(int(cells[-1]) + 1)
     masses[cells[hull[1:]]] = places[1:] * np.maximum(np.diff(slopes), 0.0)
-    infinity, right = float(heights[-1]), masses[1:]
+    tiny = masses < TINY
+    infinity, right = float(heights[-1]) + float(masses[tiny].sum()), np.where(tiny, 0.0, masses)[1:]
     left = right * np.exp(-step * np.arange(1, right.size + 1))
-    middle = max(0.0, 1.0 - float(right.sum() + left.sum()) - infinity)
-    assert first <= 0.0
+    left[left < TINY] = 0.0
+    middle = max(0.0, 1.0 + SUMS - float(right.sum() + left.sum()) - infinity)
     pld = np.concatenate([left[::-1], [middle], right])
     return PrivacyLossDistribution(step, -step * right.size, pld, infinity, 1e-9)
 

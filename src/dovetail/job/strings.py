@@ -53,13 +53,17 @@ class FrequentString:
         In full, or its beginning where `complete` is False: the string is longer than the tree is deep.
     complete : bool
     share, standard_error : float
-        Among the people of the last group; biased upwards, as only large estimates are kept.
+        Among the people who were asked for all of it; biased upwards, as only large estimates are kept. The error is
+        that of the noise.
+    asked : int
+        These people: of all groups that are asked for as many bytes as the string has, and its end.
     """
 
     text: str
     complete: bool
     share: float
     standard_error: float
+    asked: int
 
 
 @final
@@ -99,6 +103,27 @@ class _Counter:
         if isinstance(self.noise, Dummies):
             return self.noise.reach + 1.0
         return float(-ndtri(FALSE_ALARMS / self.symbols)) * self.error
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What the groups that were asked for all of a string have counted, of how many people, with which variance."""
+
+    counted: float = 0.0
+    asked: int = 0
+    variance: float = 0.0
+
+    def plus(self, counted: float, asked: int, error: float) -> _Count:
+        return _Count(self.counted + counted, self.asked + asked, self.variance + error**2)
+
+    @property
+    def share(self) -> float:
+        return self.counted / self.asked
+
+    @property
+    def error(self) -> float:
+        """Of the share, by the noise."""
+        return sqrt(self.variance) / self.asked
 
 
 def find_frequent_strings(
@@ -163,8 +188,7 @@ def find_frequent_strings(
     groups = _groups(people, depth)
     open_, done = [b""], list[bytes]()
     thresholds, promises = list[float](), list[CentralDP]()
-    kept: dict[tuple[bytes, bool], float] = {}
-    last, error = 1, 0.0
+    kept: dict[tuple[bytes, bool], _Count] = {}
     for level, group in enumerate(groups):
         if not open_ and not done:
             break  # nothing is left to ask for
@@ -175,21 +199,21 @@ def find_frequent_strings(
         counter, promise = _counter(other + 1, len(group), wanted, delta, trust)
         counts, tau = counter.counts(held, rng), counter.threshold
         best = np.argsort(-counts[:other], kind="stable")[:most]
-        kept = {}
+        before, kept = kept, {}
         for symbol in best[counts[best] >= tau].tolist():
             if symbol >= 257 * len(open_):
-                kept[done[symbol - 257 * len(open_)], True] = float(counts[symbol])
+                key = (done[symbol - 257 * len(open_)], True)
             else:
                 prefix, byte = open_[symbol // 257], symbol % 257
-                kept[(prefix, True) if byte == END else (prefix + bytes([byte]), False)] = float(counts[symbol])
+                key = (prefix, True) if byte == END else (prefix + bytes([byte]), False)
+            kept[key] = before.get(key, _Count()).plus(float(counts[symbol]), len(group), counter.error)
         open_ = [prefix for prefix, complete in kept if not complete]
         done = [prefix for prefix, complete in kept if complete]
         thresholds.append(tau)
         promises.append(promise)
-        last, error = len(group), counter.error / len(group)
     found = tuple(
-        FrequentString(prefix.decode("utf-8", errors="replace"), complete, count / last, error)
-        for (prefix, complete), count in kept.items()
+        FrequentString(prefix.decode("utf-8", errors="replace"), complete, count.share, count.error, count.asked)
+        for (prefix, complete), count in sorted(kept.items(), key=lambda item: -item[1].share)
     )
     worst = max(promises, key=lambda one: one.epsilon)
     worst = replace(worst, colluding=max(one.colluding for one in promises))  # levels spend different local epsilons
@@ -321,8 +345,8 @@ NONE_FALSE = (
 )
 SOME_FALSE = "Local noise finds beginnings that nobody holds, about one in twenty levels, and their continuations."
 BIASED = (
-    "Shares are those of the last group, whose drawing is in their errors, and biased upwards: only large estimates "
-    "are kept."
+    "A share is counted in the groups that are asked for all bytes of the string, whose drawing is in its error, and "
+    "biased upwards: only large estimates are kept."
 )
 
 
@@ -359,7 +383,8 @@ def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: s
     noise = [one.standard_error for one in search.found]
     shares = np.array([one.share for one in search.found])
     shares = np.append(shares, 1.0 - shares.sum())
-    drawn = np.sqrt(np.clip(shares * (1.0 - shares), 0.0, 0.25) / search.last)  # the last group is some of everybody
+    asked = np.array([one.asked for one in search.found] + [search.last])  # some of everybody
+    drawn = np.sqrt(np.clip(shares * (1.0 - shares), 0.0, 0.25) / asked)
     error = np.hypot(np.append(noise, np.sqrt(np.sum(np.square(noise)))), drawn)
     labels = [one.text if one.complete else f"{one.text}..." for one in search.found] + [OTHERS]
     true = None if truth is None else _true_shares(search, truth)
@@ -450,7 +475,7 @@ def steps_of(asked: StringsSection, search: Search) -> tuple[dict[str, str], ...
         },
         {
             "stage": "estimate",
-            "what": "Beginnings with enough reports go on to the next group; the last group's counts are the shares.",
+            "what": "Beginnings with enough reports go on to the next group; groups asked for all bytes give shares.",
             "guarantee": "post-processing: costs no privacy",
             "theorem": "docs/theory/accuracy.md, section D",
         },
@@ -496,11 +521,12 @@ def _released(
 ) -> tuple[Search, ReleasedTable]:  # fmt: skip
     """The recorded search of this table under these terms, or a fresh one. The ledger has a row for each person."""
     columns = {"string": pl.String, "complete": pl.Boolean, "share": pl.Float64, "standard_error": pl.Float64}
+    columns["asked"] = pl.Int64
 
     def draw() -> pl.DataFrame:
         found = _search(people, asked, rng).found
-        rows = [(one.text, one.complete, one.share, one.standard_error) for one in found]
-        return pl.DataFrame([*rows, *[(None,) * 4] * (survey.n - len(rows))], schema=columns, orient="row")
+        rows = [(one.text, one.complete, one.share, one.standard_error, one.asked) for one in found]
+        return pl.DataFrame([*rows, *[(None,) * 5] * (survey.n - len(rows))], schema=columns, orient="row")
 
     request = ReleaseRequest(
         table=canonical(survey.identity), terms=b"strings" + asked.model_dump_json().encode(),

@@ -126,7 +126,7 @@ def _whose_interval(document: Document) -> str:
             "sampling: at most so much for a population they are drawn from."
         )
     if document.get("config", {}).get("strings") is not None:
-        return "The interval holds the noise and the drawing of the last group, which is asked for all bytes."
+        return "The interval holds the noise and the drawing of the groups that are asked for all bytes."
     if document["collection"].get("n", 0) > document.get("answers", math.inf):
         return (
             "The interval is for everybody who was asked: the noise and who drew this question are its sources of "
