@@ -20,10 +20,14 @@ from scipy.stats import binom, multinomial
 
 from dovetail.account.amplify import amplify, list_bounds
 from dovetail.core.stages import Randomizer
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.window import Window
 from randomize_speed import machine
 
 CELLS = ((1.0, 1_000, 1e-5), (4.0, 100_000, 1e-6), (6.0, 10**6, 1e-8), (2.0, 10**9, 1e-10))
@@ -33,6 +37,10 @@ KINDS: dict[str, Callable[[float], Randomizer]] = {
     "hadamard, k = 100": lambda e: Hadamard(100, e),
     "unary, k = 100": lambda e: Unary(100, e),
     "hashing, k = 1000": lambda e: LocalHashing(1000, e),
+    "subsets, k = 100": lambda e: SubsetSelection(100, e),
+    "laplace": lambda e: Laplace(0.0, 1.0, e),
+    "window": lambda e: Window(0.0, 1.0, e),
+    "budget laplace": lambda e: BudgetLaplace(1.0, 2.0, e, beta=0.5, rho=0.9),
 }
 POINTS = 1 << 18
 

@@ -1,7 +1,7 @@
 """Each mechanism's law: what it is as data, how laws are ordered, and what is refused."""
 
 import math
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -214,6 +214,31 @@ def test_the_ends_of_the_grid_are_the_worst_pair_of_laplace() -> None:
     own, every = ShuffledLaw(grid_laplace_law(laplace), 25), FiniteChannelLaw.of(rows, n=25)
     for epsilon in (0.05, 0.3, 1.0):
         assert own.delta(epsilon).upper == pytest.approx(every.delta(epsilon).upper, rel=1e-6)
+
+
+def test_values_that_are_rounded_at_random_expose_no_more_than_grid_points() -> None:
+    """Three people on two steps, every collection with values at half steps, by all multisets of clamped reports."""
+    laplace, n = Laplace(0.0, 2.0, 1.5, grid=1.0), 3
+    values, reports = np.arange(0.0, 2.1, 0.5), np.arange(-60, 63)
+    laws = [np.exp(laplace.log_density(reports, value)) for value in values]
+    rows = [np.bincount(np.clip(reports, 0, 2), law) for law in laws]
+    sorted_ = np.sort(np.stack(np.unravel_index(np.arange(27), (3, 3, 3))), axis=0)
+    kinds = np.ravel_multi_index(tuple(sorted_), (3, 3, 3))
+
+    def shuffled(*people: int) -> Reals:
+        a, b, c = (rows[i] for i in people)
+        return np.bincount(kinds, np.einsum("i,j,k->ijk", a, b, c).ravel(), minlength=27)
+
+    own = ShuffledLaw(grid_laplace_law(laplace), n)
+    for epsilon in (0.1, 0.5, 1.0):
+        found = {
+            (x, y, *others): np.maximum(shuffled(x, *others) - math.exp(epsilon) * shuffled(y, *others), 0.0).sum()
+            for x, y in permutations(range(5), 2)
+            for others in combinations_with_replacement(range(5), n - 1)
+        }
+        on_grid = max(delta for people, delta in found.items() if not any(i % 2 for i in people))
+        between = max(delta for people, delta in found.items() if all(i % 2 for i in people))
+        assert between < 0.9 * on_grid and max(found.values()) == on_grid <= own.delta(epsilon).upper
 
 
 def test_the_largest_grid_is_gathered_into_few_cells() -> None:

@@ -23,9 +23,9 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "hadamard": {"k": 20, "epsilon": 2.0},
     "unary": {"k": 5, "epsilon": 1.5},
     "local_hashing": {"k": 300, "epsilon": 1.0},
-    "laplace": {"lower": 0.0, "upper": 50.0, "epsilon": 1.0},
-    "window": {"lower": 0.0, "upper": 50.0, "epsilon": 2.0},
-    "budget_laplace": {"lower": 10.0, "upper": 50.0, "epsilon": 2.0, "beta": 0.2, "rho": 0.9},
+    "laplace": {"lower": 0.0, "upper": 50.0, "epsilon": 1.0, "grid": 1.5625},
+    "window": {"lower": 0.0, "upper": 50.0, "epsilon": 2.0, "grid": 0.5, "window": 60},
+    "budget_laplace": {"lower": 10.0, "upper": 50.0, "epsilon": 2.0, "beta": 0.2, "rho": 0.9, "grid": 0.0390625},
 }
 
 

@@ -1,5 +1,6 @@
 """The campaign file: signed as a whole, read key by key, refused in one clear line."""
 
+import re
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -346,6 +347,17 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused_in_one_line(changes: di
         draft(body)
     except ConfigError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "such"),
+    [("laplace", "grid", "1.5625"), ("window", "grid", "0.000762939453125"), ("window", "window", "60")],
+)
+def test_what_is_worked_out_where_it_is_left_out_has_to_be_stated(name: str, key: str, such: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"{name} needs the parameter `{key}`, such as {key} = {re.escape(such)}\."
+    ):
+        campaign({f"randomizer.{key}": ...}, name=name)
 
 
 @given(st.binary(max_size=300))

@@ -145,11 +145,30 @@ def test_words_at_a_step_are_settled_as_in_the_kernel(rate: Fraction, rng: Entro
             assert device.left == kernel.left
 
 
-@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
-def test_values_are_rounded_to_the_same_grid_point(randomizer: Any, rng: Entropy) -> None:
-    noise = randomizer.noise if isinstance(randomizer, BudgetLaplace) else randomizer
-    shares = np.concatenate([rng.below(1 << 62, 2000) / 2.0**62, (rng.below(noise.steps, 500) + 0.5) / noise.steps])
-    values = noise.lower + shares * (noise.upper - noise.lower)
-    values = np.concatenate([values, np.nextafter(values, noise.lower), np.nextafter(values, noise.upper)])
-    inside = np.clip(values, noise.lower, noise.upper)
-    assert [noise.device.nearest(value) for value in inside.tolist()] == noise.nearest(inside).tolist()
+def values_of(randomizer: Any, rng: Entropy) -> np.ndarray:
+    """Anywhere in the range, half way between grid points, and on them, each with the doubles beside it."""
+    steps = randomizer.steps
+    half = rng.below(2 * steps + 1, 500) / (2 * steps)
+    shares = np.concatenate([rng.below(1 << 62, 2000) / 2.0**62, half])
+    values = randomizer.lower + shares * (randomizer.upper - randomizer.lower)
+    values = np.concatenate([values, np.nextafter(values, -np.inf), np.nextafter(values, np.inf)])
+    return np.clip(values, randomizer.lower, randomizer.upper)
+
+
+@pytest.mark.parametrize("randomizer", BudgetLaplace.examples(), ids=repr)
+def test_values_are_rounded_to_the_same_nearest_grid_point(randomizer: Any, rng: Entropy) -> None:
+    inside = values_of(randomizer, rng)
+    assert [randomizer.device.nearest(value) for value in inside.tolist()] == randomizer.nearest(inside).tolist()
+
+
+@pytest.mark.parametrize("randomizer", LAPLACES, ids=repr)
+def test_values_are_rounded_at_random_to_the_same_grid_point(randomizer: Laplace, rng: Entropy) -> None:
+    """By words around the one that decides."""
+    inside = values_of(randomizer, rng)
+    up = [int(place % 1 * WORD) for place in randomizer.scaled(inside).tolist()]
+    for shift in (-1, 0, 1):
+        words = [min(max(word + shift, 0), WORD - 1) for word in up]
+        points = [randomizer.device.point(value, word) for value, word in zip(inside.tolist(), words, strict=True)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Laplace, "noise", lambda self, count, rng: np.zeros(count, dtype=np.int64))
+            assert points == randomizer.randomize(inside, Chosen(words)).tolist()

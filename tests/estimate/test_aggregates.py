@@ -34,13 +34,13 @@ from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
 CLAMPED = BudgetLaplace(lower=2.0, upper=6.0, epsilon=2.0, beta=0.4, rho=0.9, grid=0.5)
-DEVICES = [CLAMPED, CLAMPED.noise, Laplace(lower=-3.0, upper=5.0, epsilon=8.0, grid=0.5)]
+DEVICES = [CLAMPED, CLAMPED.noise, Laplace(lower=-2.0, upper=6.0, epsilon=8.0, grid=0.5)]
 PEOPLE, TRIALS = 100, 1200
 VALUES = 2.0 + 0.5 * (np.arange(PEOPLE) ** 2 % 7)
 
 
-def batches(device: Any, rng: Entropy) -> np.ndarray:
-    return device.randomize(np.tile(VALUES, TRIALS), rng).reshape(TRIALS, PEOPLE)
+def batches(device: Any, rng: Entropy, values: np.ndarray = VALUES) -> np.ndarray:
+    return device.randomize(np.tile(values, TRIALS), rng).reshape(TRIALS, PEOPLE)
 
 
 def expect_unbiased_with_stated_errors(estimates: list[Any], truth: float) -> None:
@@ -104,17 +104,25 @@ def test_the_identity_is_the_mean(rng: Entropy) -> None:
 
 @pytest.mark.parametrize("device", one_in(3, DEVICES), ids=repr)
 def test_variances_are_unbiased_with_their_standard_errors(device: Any, rng: Entropy) -> None:
-    estimates = [estimate_variance(device, batch) for batch in batches(device, rng)]
-    expect_unbiased_with_stated_errors(estimates, VALUES.var())
-    assert estimates[0].bias_bound == pytest.approx(device.rounding * (device.upper - device.lower + device.rounding))
+    """Half way between grid points random rounding adds as much as it can, to the error and to the variance."""
+    half = device.step / 2
+    values, added = (VALUES, 0.0) if device.rounding else (VALUES + half, half**2 * (1 - 1 / PEOPLE))
+    estimates = [estimate_variance(device, batch) for batch in batches(device, rng, values)]
+    expect_unbiased_with_stated_errors(estimates, VALUES.var() + added)
+    span = device.upper - device.lower if device.rounding else 0.0
+    assert estimates[0].bias_bound == pytest.approx(half * (span + half))
 
 
 def test_the_rounding_of_values_shifts_a_variance_by_at_most_its_bound(rng: Entropy) -> None:
-    device = Laplace(lower=0.0, upper=4.0, epsilon=1.0, grid=1.0)
-    bound = estimate_variance(device, np.array([1, 2])).bias_bound
+    nearest = BudgetLaplace(0.0, 4.0, epsilon=1.0, beta=0.5, rho=0.5, precision="published", grid=1.0)
+    bound = estimate_variance(nearest, np.array([1, 2])).bias_bound
+    at_random = estimate_variance(nearest.noise, np.array([1, 2])).bias_bound
     for _ in range(200):
         values = rng.below(4001, 5) / 1000
-        assert abs(values.var() - device.nearest(values).var()) <= bound
+        assert abs(values.var() - nearest.nearest(values).var()) <= bound
+        up = values - np.floor(values)
+        assert 0.0 <= np.mean(up * (1 - up)) * (1 - 1 / 5) <= at_random  # what rounding adds on average
+    assert at_random == 0.25
 
 
 @pytest.mark.exhaust

@@ -51,25 +51,29 @@ def test_hashes_of_two_symbols_are_independent_and_uniform(randomizer: LocalHash
 @pytest.mark.parametrize("randomizer", LAPLACE, ids=repr)
 def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Laplace, rng: Entropy) -> None:
     for value in (randomizer.lower, randomizer.lower + 0.7 * (randomizer.upper - randomizer.lower), randomizer.upper):
-        centre = int(randomizer.nearest([value])[0])
+        centre = round((value - randomizer.lower) / randomizer.step)
         cells = centre + np.arange(-12, 13)
         law = np.exp(randomizer.log_density(cells, value))
         reports = randomizer.randomize(np.full(DRAWS, value), rng)
         seen = [np.count_nonzero(reports == cell) for cell in cells]
         below, above = np.count_nonzero(reports < cells[0]), np.count_nonzero(reports > cells[-1])
-        expect_law([below, *seen, above], [(1 - law.sum()) / 2, *law, (1 - law.sum()) / 2])
+        beyond = np.arange(13, 3000)
+        tails = [np.exp(randomizer.log_density(centre + sign * beyond, value)).sum() for sign in (-1, 1)]
+        expect_law([below, *seen, above], [tails[0], *law, tails[1]])
 
 
 @pytest.mark.parametrize("randomizer", LAPLACE, ids=repr)
 def test_numeric_laws_sum_to_one_and_decode_without_bias(randomizer: Laplace) -> None:
     reports = np.arange(-3000, 3000)
-    for point in range(randomizer.steps + 1):
+    for point in np.arange(0.0, randomizer.steps + 0.5, 0.5):
         value = randomizer.lower + point * randomizer.step
         law = np.exp(randomizer.log_density(reports, value))
         around = randomizer.decode(reports) - value
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
         assert law @ around == pytest.approx(0.0, abs=1e-9)
-        assert law @ around**2 == pytest.approx(randomizer.noise_variance, rel=1e-9)
+        rounding = randomizer.step**2 / 4 if point % 1 else 0.0  # half way between two grid points, the most
+        assert law @ around**2 == pytest.approx(randomizer.geometric_variance + rounding, rel=1e-9)
+    assert randomizer.noise_variance == randomizer.geometric_variance + randomizer.step**2 / 4
 
 
 @pytest.mark.parametrize("randomizer", LAPLACE, ids=repr)

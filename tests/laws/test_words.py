@@ -108,6 +108,14 @@ def laplace_law(rate: Fraction, middle: int = 0, clamp: tuple[int, int] | None =
     return law
 
 
+def rounded_law(rate: Fraction, below: int, up: Fraction) -> dict[int, Interval]:
+    """Laplace noise on the grid point `below` or, with probability `up`, on the next one."""
+    near, next_ = laplace_law(rate, below), laplace_law(rate, below + 1)
+    return {
+        y: tuple((1 - up) * a + up * b for a, b in zip(near[y], next_[y], strict=True)) for y in near.keys() & next_
+    }
+
+
 def subset_law(one: SubsetSelection, own: int) -> Published:
     k, d, mass = one.k, one.size, one.device.mass
     law = {}
@@ -286,17 +294,23 @@ def rows() -> Iterator[Row]:
         laplace_law(Fraction(40)),
         most_open=ties,
     )
-    for low, high, value in ((0.0, 1.0, 1.0), (-3.0, 5.0, 1.2)):
-        one, at = Laplace(low, high, epsilon=40.0 * (high - low), grid=1.0), round(value - low)
-        law = laplace_law(one.rate, at)
+    for low, high, value in ((0.0, 1.0, 1.0), (-3.0, 5.0, 1.25)):
+        one, place = Laplace(low, high, epsilon=40.0 * (high - low), grid=1.0), Fraction(value - low)
+        law = rounded_law(one.rate, int(place), place % 1)
         yield Row(
-            f"{one}", "laplace", lambda tape, o=one, v=value: int(o.randomize([v], tape.rng)[0]), law, most_open=ties
+            f"{one}",
+            "laplace",
+            lambda tape, o=one, v=value: int(o.randomize([v], tape.rng)[0]),
+            law,
+            draws=3,
+            most_open=ties,
         )
         yield Row(
             f"device {one}",
             "device laplace",
             lambda tape, o=one, v=value: o.device.randomize(v, tape.words),
             law,
+            draws=3,
             most_open=ties,
         )
     clamping = BudgetLaplace(lower=0.0, upper=1.0, epsilon=18.0, beta=1e-3, rho=0.5, precision="published", grid=1.0)
@@ -538,6 +552,8 @@ COUNTED = {
     "device words.Words.below": "test_a_device_draws_integers_below_a_bound_from_the_fewest_bits_and_draws_again",
     "device krr.respond": "device krr",
     "device laplace.geometric": "device laplace",
+    "device laplace.Laplace.randomize": "device laplace",
+    "laplace.Laplace._randomize": "laplace",
     "device hadamard.Hadamard.randomize": "device hadamard",
     "device local_hashing.LocalHashing.randomize": "device local_hashing",
     "device subset_selection.SubsetSelection.randomize": "device subset_selection",

@@ -22,6 +22,7 @@ from dovetail.plan.families import (
 )
 from dovetail.plan.planner import CollectionPlan, plan_collection, recommend_collection
 from dovetail.plan.requirements import Requirements
+from dovetail.randomize.laplace import Laplace
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
 MEAN: dict[str, Any] = {"question": "mean", "lower": 0.0, "upper": 10.0, "n": 50_000, "delta": 1e-7}
@@ -273,9 +274,15 @@ def test_an_error_that_no_noise_reaches_is_refused_with_the_least_one() -> None:
     assert plan_collection(**enough, error=0.001, randomizer="unary").error95 <= 0.001
 
 
-def test_more_people_are_not_offered_where_the_grid_is_too_coarse() -> None:
-    with pytest.raises(ParameterError, match=r"Allow an error of [\d.]+\.$"):
-        plan_collection(**MEAN, error=0.3, grid=2.5, randomizer="laplace")
+def test_more_people_make_up_for_a_coarse_grid() -> None:
+    with pytest.raises(ParameterError, match=r"or collect [\d,]+ people"):
+        plan_collection(**MEAN, error=0.01, grid=2.5, randomizer="laplace")
+
+
+def test_a_plan_names_the_grid_that_admits_the_least_epsilon() -> None:
+    for error, steps in ((0.1, 32), (0.0015, 1024)):
+        chosen = plan_collection(**MEAN, error=error, randomizer="laplace").randomizer
+        assert isinstance(chosen, Laplace) and chosen.grid == 10.0 / steps
 
 
 @pytest.mark.parametrize("name", ["epsilon0", "epsilon"])

@@ -11,6 +11,7 @@ from tests.statistics import expect_at_least, expect_caught, expect_coverage, ex
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.accuracy import Z95, predict_accuracy
 from dovetail.plan.requirements import PopulationShape
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
@@ -38,7 +39,8 @@ def errors(
     """Estimate minus truth (trials,) of the worst share, or of the mean."""
     rng = rng_of(f"{randomizer}-{shares}-{n}")
     if isinstance(randomizer, NumericRandomizer):
-        values = np.where(np.arange(n) < n // 3, randomizer.lower, randomizer.upper)  # on the grid: no rounding
+        half = 0.0 if randomizer.rounding else randomizer.step / 2  # between grid points, rounding varies most
+        values = np.where(np.arange(n) < n // 3, randomizer.lower + half, randomizer.upper - half)
         reports = randomizer.randomize(np.tile(values, TRIALS), rng=rng).reshape(TRIALS, n)
         return np.asarray(randomizer.decode(reports.mean(axis=1)) - values.mean())
     symbols = np.arange(n) % randomizer.k if shares == "flat" else np.zeros(n, dtype=np.int64)
@@ -92,8 +94,17 @@ def test_no_population_is_worse_than_the_predicted_one(randomizer: FrequencyRand
 
 def test_the_mean_of_values_between_grid_points_stays_within_the_error_with_rounding() -> None:
     coarse = Laplace(lower=0.0, upper=1.0, epsilon=8.0, grid=0.5)
+    values = np.full(TRIALS * N, 0.75)  # half way: rounding adds as much as it can
+    found = coarse.decode(coarse.randomize(values, rng=rng_of("rounding")).reshape(TRIALS, N).mean(axis=1)) - 0.75
+    expect_at_least(np.abs(found) <= predict_accuracy(coarse, n=N).error95, 0.95)
+    expect_caught(expect_at_least, np.abs(found) <= Z95 * np.sqrt(coarse.geometric_variance / N), 0.95)
+
+
+def test_the_mean_of_values_that_are_rounded_to_the_nearest_stays_within_the_error_with_rounding() -> None:
+    coarse = BudgetLaplace(0.0, 1.0, epsilon=8.0, beta=0.5, rho=0.5, precision="published", grid=0.5)
     values = np.full(TRIALS * N, 0.74)  # rounds to 0.5: as biased as can be, nearly
-    found = coarse.decode(coarse.randomize(values, rng=rng_of("rounding")).reshape(TRIALS, N).mean(axis=1)) - 0.74
+    reports = coarse.randomize(values, rng=rng_of("rounding")).reshape(TRIALS, N)
+    found = coarse.decode(reports).mean(axis=1) - 0.74
     predicted = predict_accuracy(coarse, n=N)
     expect_at_least(np.abs(found) <= predicted.error95, 0.95)
     expect_caught(expect_at_least, np.abs(found) <= Z95 * predicted.standard_error, 0.95)

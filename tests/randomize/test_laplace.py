@@ -11,18 +11,32 @@ from dovetail.core.discrete_noise import geometric
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.randomize.laplace import Laplace
+from dovetail_protocol.exact_thresholds import WORD
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 10, 1000, 1 << 31])
 @pytest.mark.parametrize(("lower", "upper"), [(0.0, 1.0), (-0.3, 0.7), (1e9, 1e9 + 1), (-1e-9, 1e-9)])
-def test_rounding_stays_within_half_a_step_and_inside_the_grid(lower: float, upper: float, steps: int) -> None:
+def test_a_value_is_rounded_to_its_neighbours_with_the_value_as_the_mean(
+    lower: float, upper: float, steps: int
+) -> None:
     laplace = Laplace(lower=lower, upper=upper, epsilon=1.0, grid=(upper - lower) / steps)
     assert laplace.steps == steps
-    values = np.linspace(lower, upper, 1001)
-    points = laplace.nearest(values)
-    assert points[0] == 0 and points[-1] == steps
-    slack = 4 * np.spacing(max(abs(lower), abs(upper)))
-    assert np.abs(laplace.decode(points) - values).max() <= laplace.rounding + slack
+    ends = [laplace.device.point(value, word) for value in (lower, upper) for word in (0, WORD - 1)]
+    assert ends == [0, 0, steps, steps]
+    slack = 8 * np.spacing(max(abs(lower), abs(upper)))
+    for value in np.linspace(lower, upper, 20).tolist():
+        below, up, stays = laplace.device.point(value, WORD - 1), 0, WORD - 1
+        while up < stays:  # how many words round up
+            middle = (up + stays) // 2
+            up, stays = (up, middle) if laplace.device.point(value, middle) == below else (middle + 1, stays)
+        assert 0 <= below < steps or (below, up) == (steps, 0)
+        assert abs(lower + laplace.step * (below + up / WORD) - value) <= slack
+
+
+def test_the_default_grid_has_thirty_two_steps_that_the_parameters_name() -> None:
+    assert Laplace(lower=-1.0, upper=7.0, epsilon=1.0) == Laplace(lower=-1.0, upper=7.0, epsilon=1.0, grid=0.25)
+    with pytest.raises(ParameterError, match="`grid` must be"):
+        Laplace(lower=0.0, upper=5e-324, epsilon=1.0)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +77,9 @@ def test_the_noise_variance_is_stable_at_all_rates(epsilon: float) -> None:
     laplace = Laplace(lower=0.0, upper=1.0, epsilon=epsilon, grid=1.0)
     t = np.exp(-np.longdouble(epsilon))
     exact = 2 * t / np.square(-np.expm1(-np.longdouble(epsilon)))
-    assert laplace.noise_variance == pytest.approx(float(exact), rel=1e-12)
+    assert laplace.geometric_variance == pytest.approx(float(exact), rel=1e-12)
+    assert laplace.noise_variance == laplace.geometric_variance + 0.25
+    assert laplace.overshoot == pytest.approx(float(t / -np.expm1(-np.longdouble(epsilon))), rel=1e-12)
 
 
 def test_a_sign_error_in_the_noise_is_caught(rng: Entropy) -> None:
@@ -77,4 +93,4 @@ def test_a_sign_error_in_the_noise_is_caught(rng: Entropy) -> None:
 
 def test_reports_fall_outside_the_range_without_clamping(rng: Entropy) -> None:
     reports = Laplace(lower=0.0, upper=1.0, epsilon=0.5).randomize([0.0, 1.0] * 500, rng)
-    assert reports.min() < 0 and reports.max() > 1024
+    assert reports.min() < 0 and reports.max() > 32

@@ -23,7 +23,7 @@ from dovetail_protocol.endpoint import place_of
 from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
-from dovetail_protocol.mechanism import Mechanism, mechanism
+from dovetail_protocol.mechanism import Mechanism, stated_in_full
 from dovetail_protocol.succession import HandOver, heir, read_hand_overs
 from dovetail_protocol.toml_section import Section
 
@@ -284,7 +284,7 @@ def _mechanism(section: Section, trust: str) -> Mechanism:
     try:
         if dummies_rules.unrandomized(name := section.text("name"), trust):
             return dummies_rules.read_unrandomized(section)
-        return mechanism(name, **section.rest())
+        return stated_in_full(name, **section.rest())
     except DovetailError as error:
         raise ConfigError(f"in [randomizer]: {error}") from None
 

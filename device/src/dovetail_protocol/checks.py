@@ -118,3 +118,9 @@ def number_range(lower: Any, upper: Any, grid: Any) -> tuple[float, float, float
     if not (0.5 < steps < MOST_STEPS + 0.5) or abs(steps - round(steps)) > 1e-9 * steps:
         raise refuse("grid", f"a whole fraction 1/m of the range {high - low!r}, m at most {MOST_STEPS:,}", step)
     return low, high, step
+
+
+def number_grid(lower: Any, upper: Any, grid: Any, *, steps: int) -> tuple[float, float, float]:
+    """A public range of numbers and the width of a step of its grid; without one, so that it has so many `steps`."""
+    low, high, step = number_range(lower, upper, grid)
+    return (low, high, step) if step is not None else number_grid(low, high, (high - low) / steps, steps=steps)

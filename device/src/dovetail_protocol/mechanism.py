@@ -32,6 +32,10 @@ class Mechanism(ABC):
     def report_bytes(self) -> int:
         """Length of an encoded report, the same for every value."""
 
+    def stated(self) -> dict[str, Any]:
+        """Every parameter by its name, those that were left to a default as what it makes of them."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
     @abstractmethod
     def check(self, value: Any) -> Any:
         """`value` in the type that is randomized; DataError, which does not repeat the value, if it is not one."""
@@ -81,6 +85,22 @@ def mechanism(name: str, **parameters: Any) -> Mechanism:
         if parameter.default is parameter.empty and wanted not in parameters:
             raise ParameterError(f"{name} needs the parameter `{wanted}`.")
     return kind(**parameters)
+
+
+def stated_in_full(name: str, **parameters: Any) -> Mechanism:
+    """The same, but what is worked out where it is left out has to be given: a signed file depends on no default.
+
+    >>> stated_in_full("laplace", lower=0.0, upper=8.0, epsilon=1.0)
+    Traceback (most recent call last):
+    dovetail_protocol.errors.ParameterError: laplace needs the parameter `grid`, such as grid = 0.25.
+    """
+    made = mechanism(name, **parameters)
+    for wanted, parameter in signature(type(made)).parameters.items():
+        if parameter.default is None and parameters.get(wanted) is None:
+            raise ParameterError(
+                f"{name} needs the parameter `{wanted}`, such as {wanted} = {made.stated()[wanted]}."
+            )
+    return made
 
 
 def _near(given: str, known: Any) -> str:

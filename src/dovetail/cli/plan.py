@@ -234,7 +234,9 @@ class Question:
     k: Annotated[float | None, typer.Option(help="Frequency: values that a person can hold.")] = None
     lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None
     upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None
-    grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: fine enough.")] = None
+    grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: what admits the most.")] = (
+        None
+    )
     dimension: Annotated[float | None, typer.Option(help="Vector-mean: how many numbers a vector has.")] = None
     clip: Annotated[
         float | None, typer.Option(help="Vector-mean: Euclidean length to which longer vectors are shortened.")

@@ -50,7 +50,9 @@ class DataOptions:
     categories: Annotated[str | None, typer.Option(help="Declared categories, separated by commas.")] = None
     lower: Annotated[float | None, typer.Option(help="Numbers: declared lower bound.")] = None
     upper: Annotated[float | None, typer.Option(help="Numbers: declared upper bound.")] = None
-    grid: Annotated[float | None, typer.Option(help="Numbers: grid step; default a 1024th of the range.")] = None
+    grid: Annotated[
+        float | None, typer.Option(help="Numbers: grid step; default a 32nd of the range for laplace.")
+    ] = None
     public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = ""
     person: Annotated[str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")] = None
     missing: Annotated[str, typer.Option(help="refuse, or the category for missing values.")] = "refuse"

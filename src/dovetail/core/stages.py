@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import log
+from math import log, sqrt
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -254,7 +254,8 @@ def refuse_cells(reports: int, k: int) -> None:
 class NumericRandomizer(Randomizer):
     """A randomizer of one number in [lower, upper] on a public grid; a report is a whole number of grid steps.
 
-    Laws: `decode(report)` is unbiased for the value rounded to the grid; `log_density` is its exact law.
+    Laws: `decode(report)` is unbiased for the value, or for its nearest grid point where `rounding` is above 0;
+    `log_density` is its exact law.
 
     Raises
     ------
@@ -280,17 +281,23 @@ class NumericRandomizer(Randomizer):
     @property
     @abstractmethod
     def noise_variance(self) -> float:
-        """Variance of the noise, in squared units of the value: an upper bound for a clamped report, decoded."""
+        """Variance of a decoded report, in squared units of the value, at most: noise and random rounding."""
 
     @property
     @abstractmethod
     def rounding(self) -> float:
-        """Largest absolute difference between a value and its grid point."""
+        """Largest distance of a value from its grid point; 0 where it is rounded to its neighbours at random."""
 
     @property
     def step(self) -> float:
         """Width of one grid step."""
         return 2.0 * self.rounding
+
+    @property
+    def overshoot(self) -> float:
+        """Where `memoryless`: o, mean steps of noise beyond an end of the grid; its variance is 2 o (o + 1)."""
+        half = self.noise_variance / (2.0 * self.step**2)
+        return 2.0 * half / (1.0 + sqrt(1.0 + 4.0 * half))
 
     def noise_of_mean(self, around: NDArray[np.float64]) -> NDArray[np.float64]:
         """Variance (..) of a decoded report, at most, for people with this mean square (..) around the middle."""

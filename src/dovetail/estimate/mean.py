@@ -49,11 +49,14 @@ class ClampedGrid:
     overshoot : float, o
         Mean distance, in steps, of y from the end of the grid that it was clamped to; its variance is o (o + 1),
         half the variance of the noise.
+    rounded : float
+        Variance, in squared steps, that rounding a value to one of its neighbours at random adds at most.
     """
 
     steps: int
     step: float
     overshoot: float
+    rounded: float = 0.0
 
     @classmethod
     def of(cls, randomizer: NumericRandomizer) -> Self:
@@ -65,9 +68,8 @@ class ClampedGrid:
                 "with laplace, or the shares of ranges with a frequency randomizer."
             )
         step = randomizer.step
-        half = randomizer.noise_variance / (2.0 * step**2)  # o (o + 1)
-        overshoot = 2.0 * half / (1.0 + np.sqrt(1.0 + 4.0 * half))
-        return cls(round((randomizer.upper - randomizer.lower) / step), step, float(overshoot))
+        rounded = 0.25 if randomizer.rounding == 0.0 else 0.0
+        return cls(round((randomizer.upper - randomizer.lower) / step), step, randomizer.overshoot, rounded)
 
     @property
     def half(self) -> float:
@@ -166,13 +168,15 @@ class MeanEstimator(Estimator):
     r"""The mean of what the reports stand for once clamped to the range (Rao-Blackwell).
 
     .. math:: \hat\mu = \frac1n \sum_i r(z_i), \quad r(z) = \mathbb E[y \mid \mathrm{clamp}(y) = z], \qquad
-              \mathrm{se}^2 = \frac{\sigma^2}{n} \Bigl(1 - \frac{e}{2 n}\Bigr), \qquad
+              \mathrm{se}^2 = \frac{\sigma^2}{n} \Bigl(1 - \frac{e}{2 n}\Bigr) + \frac{h^2}{4 n}, \qquad
               \mathrm{pe}^2 = \max\Bigl(\mathrm{se}^2,\ \frac{s^2}{n}\Bigr)
 
-    sigma^2 is the noise variance of one report, e the number of reports at or beyond an edge, s^2 the sample variance
-    of r(z). Exactly unbiased for values on the grid; the bias bound is the deterministic rounding to it. The variance
-    is at most that of the plain mean of unclamped reports, and down to half of it where the noise is wide: use this
-    for clamped and for unclamped reports alike. The estimate may lie outside the range.
+    sigma^2 is the variance of the noise alone, e the number of reports at or beyond an edge, s^2 the sample variance
+    of r(z), h the step of a grid that values are rounded to at random: exactly unbiased, and too large an error where
+    values lie on the grid and the noise is less than a step. Where values are rounded to the nearest grid point h is
+    0 and the bias bound is half a step. The variance is at most that of the plain mean of unclamped reports, and down
+    to half of it where the noise is wide: use this for clamped and for unclamped reports alike. The estimate may lie
+    outside the range.
 
     Parameters
     ----------
@@ -180,11 +184,11 @@ class MeanEstimator(Estimator):
 
     Notes
     -----
-    se^2 is unbiased: y varies by o (o + 1) = sigma^2 / 2 given a clamped report, and not at all given another, so
-    Var[r(z) | x] = sigma^2 (1 - Pr[edge | x] / 2). No report moves the estimate by more than the range and 2 o steps
-    over n. A tally is (sum, sum of squares, how many at the lower edge, how many at the upper edge) of the clamped
-    reports, as exact Python integers: it cannot overflow and does not depend on the order. `solve` takes tallies
-    with leading axes: counts (.., 4) of n (..) reports.
+    se^2 is unbiased but for h: y varies by o (o + 1) = sigma^2 / 2 given a clamped report, and not at all given
+    another, so Var[r(z) | i] = sigma^2 (1 - Pr[edge | i] / 2). No report moves the estimate by more than the range
+    and 2 o steps over n. A tally is (sum, sum of squares, how many at the lower edge, how many at the upper edge) of
+    the clamped reports, as exact Python integers: it cannot overflow and does not depend on the order. `solve` takes
+    tallies with leading axes: counts (.., 4) of n (..) reports.
 
     Where the noise is not geometric, such as that of `Window`, reports are not clamped and r is `decode`, which is
     affine; sigma^2 is then `noise_of_mean`, an upper bound for the values of these people, and there are no edges.
@@ -211,7 +215,7 @@ class MeanEstimator(Estimator):
         o, (total, squares, low, high) = grid.overshoot, np.moveaxis(tally.counts, -1, 0)
         mean = _real(total / people) + o * _real((high - low) / people)
         at_edges = _real((low + high) / people)
-        noise = grid.half * (2.0 - at_edges) / n
+        noise = (grid.half * (2.0 - at_edges) + grid.rounded) / n
         # n sum r^2 - (sum r)^2 for r = z + o (high - low), in exact parts
         pairs = people * np.maximum(people - 1, 1)
         inside = _real((squares * people - total * total) / pairs)
@@ -368,14 +372,17 @@ Function = Callable[[Values], ArrayLike]
 @final
 @dataclass(frozen=True)
 class FunctionEstimator(Estimator):
-    r"""The mean of f(x) among the people who reported, x rounded to the grid.
+    r"""The mean of f(x) among the people who reported, f a straight line between grid points.
 
     .. math:: \hat f = \frac1n \sum_i h(z_i), \qquad \mathbb E[h(z) \mid x] = f(x), \qquad
               \mathrm{se}^2 = \frac{1}{n^2} \Bigl( \sum_i v(z_i) + \max |v| \Bigr), \qquad
-              v = h^2 - \mathrm{unbiased}(f^2)
+              v = h^2 - \mathrm{unbiased}(f^2 - u)
 
-    v(z) is unbiased for the variance of h(z) given the value; one report more, the most uncertain one, keeps the
-    error above zero where few reports tell. f may be anything, but see the module on functions that jump.
+    v(z) is unbiased for the variance of h(z) given the value on the grid, and for no less given one between two grid
+    points, as u(i) is a quarter of the larger squared step of f beside i: rounding at random to neighbours f apart
+    varies by at most that. Where values are rounded to the nearest grid point u is 0, and f is taken there. One
+    report more, the most uncertain one, keeps the error above zero where few reports tell. f may be anything, but see
+    the module on functions that jump.
 
     Parameters
     ----------
@@ -403,7 +410,8 @@ class FunctionEstimator(Estimator):
         shift = values.mean()  # unbiasedness survives a shift, and digits survive better after one
         f: Values = values - shift
         h = grid.unbiased(f)
-        v = h**2 - grid.unbiased(f**2)
+        apart = np.pad(grid.rounded * np.diff(f) ** 2, 1)
+        v = h**2 - grid.unbiased(f**2 - np.maximum(apart[1:], apart[:-1]))
         mean: Values = tally.counts @ h / n
         square: Values = tally.counts @ h**2 / n
         noise = (np.maximum(tally.counts @ v, 0.0) + np.abs(v).max()) / n
@@ -466,9 +474,10 @@ def estimate_variance(randomizer: NumericRandomizer, reports: Reports) -> Estima
     .. math:: \hat V = \frac1n \sum_i h(z_i) + \mathrm{se}(\hat\mu)^2, \qquad
               f(x) = (x - \hat\mu)^2, \quad h = \mathrm{unbiased}(f)
 
-    Exactly unbiased for values on the grid, since the first term is unbiased for the mean square around the
-    estimated mean but for the noise of the latter. The bias bound is that of rounding, h (range + h) with h half a
-    step. May be negative where the noise is wide.
+    Exactly unbiased for values on the grid where errors are, since the first term is unbiased for the mean square
+    around the estimated mean but for the noise of the latter. The bias bound is that of rounding: at random it adds
+    at most h^2 with h half a step, to the nearest grid point it moves the estimate by h (range + h) at most. May be
+    negative where the noise is wide.
 
     Raises
     ------
@@ -489,8 +498,10 @@ def estimate_variance(randomizer: NumericRandomizer, reports: Reports) -> Estima
     mean = estimate_mean(randomizer, reports)
     centre = float(mean.value)
     around = estimate_function(randomizer, reports, lambda x: (x - centre) ** 2)
-    width, half = randomizer.upper - randomizer.lower, randomizer.rounding
-    return replace(around, value=around.value + mean.standard_error**2, bias_bound=half * (width + half))
+    grid, half = ClampedGrid.of(randomizer), randomizer.rounding
+    noise = mean.standard_error**2 - grid.rounded * grid.step**2 / mean.n
+    bias = half * (randomizer.upper - randomizer.lower + half) + grid.rounded * grid.step**2
+    return replace(around, value=around.value + noise, bias_bound=bias)
 
 
 def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, threshold: float) -> Estimate:
@@ -499,8 +510,8 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
     .. math:: h(z) = [z \ge c] + w_c [z = c] - w_{c-1} [z = c - 1], \qquad
               w_z = o\,(o + 1) \text{ inside}, \quad o \text{ at the edges}
 
-    Unbiased for values on the grid; others count by their grid point. The standard error is about s^(3/2) sqrt(n)
-    with noise of s grid steps: choose a grid of few steps.
+    Unbiased for values on the grid; one between two grid points counts as either of them, by chance. The standard
+    error is about s^(3/2) sqrt(n) with noise of s grid steps: choose a grid of few steps.
 
     Parameters
     ----------
@@ -629,8 +640,10 @@ def _distribution(grid: ClampedGrid, counts: NDArray[np.int64], n: int) -> tuple
     weight = np.full(grid.steps + 1, grid.half)
     weight[[0, -1]] = grid.overshoot
     tail = n - np.cumsum(counts)[:-1] + (weight * counts)[1:] - (weight * counts)[:-1]
+    at = -np.diff(tail, prepend=n, append=0.0)  # unbiased counts of people at each grid point
     single = weight * (weight + 1.0)
     variance = (single * counts)[1:] + (single * counts)[:-1] + np.maximum(single[1:], single[:-1])
+    variance += grid.rounded * np.maximum(at[1:] + at[:-1], 0.0)  # who lies beside the cut was put on either side
     return 1.0 - tail / n, np.sqrt(variance) / n
 
 

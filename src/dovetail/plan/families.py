@@ -23,9 +23,6 @@ from dovetail.plan.requirements import Requirements
 
 Maker = Callable[[float, int], FrequencyRandomizer | NumericRandomizer]  # (epsilon0, n)
 
-MOST_GRID_STEPS = 1 << 31  # steps of a numeric randomizer's grid
-LEAST_GRID_STEPS = 1024
-
 
 @dataclass(frozen=True)
 class RandomizerFamily:
@@ -56,14 +53,10 @@ class RandomizerFamily:
     def of(cls, kind: type[Randomizer], requirements: Requirements) -> RandomizerFamily:
         """What a declared randomizer is for these values and people."""
         build: Any = kind
-        shapes = _shapes(build, requirements)
-        if shapes:
+        if requirements.k is None or not issubclass(kind, FrequencyRandomizer):
+            shapes = _shapes(build, requirements)
             first, *others = (cls(kind.name, shape, kind.largest_epsilon) for shape in shapes)
             return replace(first, others=tuple(others))
-        if requirements.k is None or not issubclass(kind, FrequencyRandomizer):
-            return cls(
-                kind.name, lambda epsilon0, n: _numeric(build, requirements, epsilon0, n), kind.largest_epsilon
-            )
         k = requirements.k
         return cls(
             kind.name,
@@ -107,30 +100,15 @@ def select_families(requirements: Requirements) -> tuple[RandomizerFamily, ...]:
 
 
 def _shapes(build: Any, requirements: Requirements) -> tuple[Maker, ...]:
-    """Ways to make a numeric randomizer of an epsilon0 that the kind itself declares."""
-    if not issubclass(build, NumericRandomizer):
-        return ()
+    """Ways to make a numeric randomizer of an epsilon0: those that the kind itself declares, or the only one."""
     assert requirements.lower is not None and requirements.upper is not None
+    public = {"lower": requirements.lower, "upper": requirements.upper, "grid": requirements.grid}
 
     def maker(shape: Callable[[float], NumericRandomizer]) -> Maker:
         return lambda epsilon0, n: shape(epsilon0)
 
-    every = build.shapes(lower=requirements.lower, upper=requirements.upper, grid=requirements.grid)
+    every = build.shapes(**public) or (lambda epsilon0: build(epsilon=epsilon0, **public),)
     return tuple(maker(shape) for shape in every)
-
-
-def _numeric(build: Any, requirements: Requirements, epsilon0: float, n: int) -> NumericRandomizer:
-    """On the grid that was asked for, else on one so fine that rounding adds a twentieth to the error at most."""
-    assert requirements.lower is not None and requirements.upper is not None
-    grid, steps = requirements.grid, LEAST_GRID_STEPS
-    if grid is None:
-        while steps < min(MOST_GRID_STEPS, 10.0 * epsilon0 * sqrt(n) / (1.96 * sqrt(2.0))):
-            steps *= 2
-        grid = requirements.span / steps
-    randomizer: NumericRandomizer = build(
-        lower=requirements.lower, upper=requirements.upper, epsilon=epsilon0, grid=grid
-    )
-    return randomizer
 
 
 # Requirements solved for the epsilon0 of one kind of randomizer, or for n; every answer is an evaluated point.

@@ -369,7 +369,7 @@ def plan_collection(
     lower, upper : float
         Mean: public range of the number.
     grid : float, optional
-        Mean: width of a step; default so fine that rounding adds a twentieth to the error at most.
+        Mean: width of a step; default the one, of those that a randomizer offers, which admits the most.
     honest : int, 1 .. n, or a share above 0 and below 1, optional
         People assumed to follow the protocol and to keep their reports secret; default all.
     groups, smallest_group : int, optional

@@ -15,7 +15,7 @@ from dovetail.core.guarantee import LocalDP
 from dovetail.core.settings import Share
 from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
 from dovetail.randomize.laplace import Laplace
-from dovetail.randomize.sampling.coins import adopt
+from dovetail.randomize.sampling.coins import adopt, chunks
 from dovetail.randomize.sampling.domain import symbols
 from dovetail_protocol.mechanisms import budget_laplace
 from dovetail_protocol.mechanisms.budget_laplace import Precision
@@ -36,8 +36,11 @@ class BudgetLaplace(NumericRandomizer):
 
     Parameters
     ----------
-    lower, upper, epsilon, grid
+    lower, upper, epsilon
         As for `Laplace`, whose noise this is.
+    grid : float, optional
+        As for `Laplace`, but the default is m = 1024, and values are rounded to the nearest grid point: rounding at
+        random moves a value by up to a whole step, which few precision intervals have room for.
     beta : float strictly between 0 and 1
         Relative half-width of the precision interval.
     rho : float strictly between 0 and 1
@@ -190,7 +193,7 @@ class BudgetLaplace(NumericRandomizer):
         >>> [round(fine.precision_at(value), 3) for value in (3.9, 50.0, 178.3)]
         [0.049, 0.476, 0.9]
         """
-        point = int(self.noise.nearest([value])[0])
+        point = int(self.nearest([value])[0])
         low, high = self._interval(Fraction(float(value)))
         below = 0.0 if self.clamps and low <= 0 else self._at_least(point - low + 1)
         above = 0.0 if self.clamps and high >= self.steps else self._at_least(high + 1 - point)
@@ -208,12 +211,18 @@ class BudgetLaplace(NumericRandomizer):
         tail = exp(-rate * max(d, 1 - d)) / (1.0 + exp(-rate))
         return tail if d > 0 else 1.0 - tail
 
+    def nearest(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Grid points i(x) (n,), 0..m, of values (n,) in [lower, upper]."""
+        return np.rint(self.noise.scaled(values)).astype(np.int64)
+
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
-        reports = self.noise.randomize(values, rng)
+        reports = self.nearest(values)
+        for part in chunks(reports.size):
+            reports[part] += self.noise.noise(part.stop - part.start, rng.at(part))
         return np.clip(reports, 0, self.steps, out=reports) if self.clamps else reports
 
     def log_density(self, report: ArrayLike, value: ArrayLike) -> NDArray[np.float64]:
-        inside = self.noise.log_density(report, value)
+        inside = self.noise.log_mass(report, self.nearest(np.ravel(value)).reshape(np.shape(value)))
         if not self.clamps:
             return inside
         z = np.asarray(report, dtype=np.int64)
@@ -225,16 +234,19 @@ class BudgetLaplace(NumericRandomizer):
         if not self.clamps:
             return self.noise.decode(reports)
         z = symbols(np.ravel(reports), self.steps + 1, name="reports").reshape(np.shape(reports))
-        overshoot = 1.0 / expm1(float(self.rate))
-        return self.noise.decode(z + overshoot * ((z == self.steps) * 1.0 - (z == 0)))
+        return self.noise.decode(z + self.overshoot * ((z == self.steps) * 1.0 - (z == 0)))
 
     @property
     def noise_variance(self) -> float:
-        return self.noise.noise_variance
+        return self.noise.geometric_variance
+
+    @property
+    def overshoot(self) -> float:
+        return self.noise.overshoot
 
     @property
     def rounding(self) -> float:
-        return self.noise.rounding
+        return self.step / 2
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.display import error_in_words, guess_in_words
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.core.verdict import judge_central, numbered, warnings_of
 from dovetail.report.charts import NamedCurve, ReferenceLine, curve_chart
 from dovetail.report.document import Missing, central_document
@@ -39,13 +40,21 @@ def short_plan_rows(plan: CollectionPlan) -> dict[str, str]:
     return {name: rows[name] for name in decide} | numbered(plan.notes)
 
 
+def _grid(randomizer: FrequencyRandomizer | NumericRandomizer) -> str:
+    """The grid that numbers are reported on."""
+    if not isinstance(randomizer, NumericRandomizer):
+        return ""
+    steps = round((randomizer.upper - randomizer.lower) / randomizer.step)
+    return f", on a grid of {steps:,} steps of {randomizer.step:.6g}"
+
+
 def plan_rows(plan: CollectionPlan) -> dict[str, str]:
     """What is planned, promised and risked, by name."""
     everybody, some, colluding = plan.central.lines()
     return {
         "protection": plan.verdict.sentence(),
         "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
-        "report": f"{plan.report_bits:,} bits",
+        "report": f"{plan.report_bits:,} bits{_grid(plan.randomizer)}",
         "epsilon0": f"{upward(plan.epsilon0)} (one report); to configure a randomizer: {plan.epsilon0!r}",
         "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {upward(plan.central.delta)}",
         "shuffle": _shuffle(plan),

@@ -128,7 +128,7 @@ def test_intervals_of_windows_are_normal_ones_of_independent_rounds() -> None:
     for t, width in ((2, 2), (10, 2), (9, 5), (10, 10)):
         here = slice(t - width, t)
         found = window_estimates(rounds, t, width=width).by_group[""].estimate
-        reach = 1.959963984540054 * np.sqrt((errors[here] ** 2).sum()) / width + 0.5  # half a step of rounding
+        reach = 1.959963984540054 * np.sqrt((errors[here] ** 2).sum()) / width
         assert found.interval() == pytest.approx((values[here].mean() - reach, values[here].mean() + reach))
 
 

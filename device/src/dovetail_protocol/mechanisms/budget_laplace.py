@@ -5,12 +5,14 @@ from fractions import Fraction
 from math import floor
 from typing import Any, ClassVar, Literal, final, get_args
 
-from dovetail_protocol.checks import probability, refuse
+from dovetail_protocol.checks import number_grid, probability, refuse
 from dovetail_protocol.errors import DataError, UnsupportedError
 from dovetail_protocol.exact_thresholds import exp_bracket
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms.laplace import Laplace
 from dovetail_protocol.words import Words
+
+DEFAULT_STEPS = 1024
 
 Precision = Literal["guaranteed", "published"]
 
@@ -22,8 +24,11 @@ class BudgetLaplace(Mechanism):
 
     Parameters
     ----------
-    lower, upper, epsilon, grid
+    lower, upper, epsilon
         As for `Laplace`, whose noise this is.
+    grid : float, optional
+        As for `Laplace`, but the default is m = 1024, and values are rounded to the nearest grid point: rounding at
+        random moves a value by up to a whole step, which few precision intervals have room for.
     beta : float strictly between 0 and 1
         Relative half-width of the precision interval.
     rho : float strictly between 0 and 1
@@ -57,6 +62,8 @@ class BudgetLaplace(Mechanism):
     name: ClassVar[str] = "budget_laplace"
 
     def __post_init__(self) -> None:
+        _, _, grid = number_grid(self.lower, self.upper, self.grid, steps=DEFAULT_STEPS)
+        object.__setattr__(self, "grid", grid)
         noise = self.noise
         for name in ("lower", "upper", "epsilon", "grid"):
             object.__setattr__(self, name, getattr(noise, name))
@@ -118,8 +125,12 @@ class BudgetLaplace(Mechanism):
     def check(self, value: Any) -> float:
         return self.noise.check(value)
 
+    def nearest(self, value: Any) -> int:
+        """Grid point i(x) in 0..m of a value in [lower, upper]; ties go to the even one."""
+        return round((self.check(value) - self.lower) / (self.upper - self.lower) * self.noise.steps)
+
     def randomize(self, value: Any, words: Words) -> int:
-        report = self.noise.randomize(value, words)
+        report = self.nearest(value) + self.noise.noise(words)
         return min(max(report, 0), self.noise.steps) if self.clamps else report
 
     def encode(self, report: Any) -> bytes:

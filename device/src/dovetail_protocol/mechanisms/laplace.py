@@ -2,17 +2,20 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 from numbers import Integral, Real
 from typing import Any, ClassVar, final
 
-from dovetail_protocol.checks import number_range, privacy_budget, refuse
+from dovetail_protocol.checks import number_grid, privacy_budget, refuse
 from dovetail_protocol.errors import DataError
-from dovetail_protocol.exact_thresholds import geometric_digits
+from dovetail_protocol.exact_thresholds import WORD, geometric_digits
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.symbols import exactly
 from dovetail_protocol.words import Words
 
 FARTHEST = 1 << 62  # an encoded report is cut off there; noise beyond it has probability below e^-700
+
+DEFAULT_STEPS = 32  # few enough for the accountant to compare all pairs of values; rounding adds little noise
 
 _LONGEST = 1 << 52  # grid steps that the noise may typically span, so that int64 never overflows (below e^-2000)
 
@@ -29,18 +32,21 @@ class Laplace(Mechanism):
     epsilon : float, above 0 and at most 700, nats
     grid : float, optional
         Width of a step; (upper - lower) / grid must be a whole number m, at most 2^31, to within 1e-9. The default
-        is m = 1024.
+        is m = 32, and `grid` is then the number that this makes of it.
 
     Notes
     -----
-    A report is an int: grid steps above `lower`, not clamped. Encoded, it is cut off at -2^62 and 2^62, which is
+    A report is an int: grid steps above `lower`, not clamped. A value between two grid points is rounded to either of
+    them at random, so that the mean is exact. Encoded, a report is cut off at -2^62 and 2^62, which is
     post-processing.
 
     Examples
     --------
     >>> laplace = Laplace(lower=0.0, upper=10.0, epsilon=1.0, grid=0.5)
-    >>> laplace.nearest(9.8), laplace.decode(laplace.encode(-3))
-    (20, -3)
+    >>> laplace.point(9.75, word=0), laplace.point(9.75, word=1 << 63), laplace.decode(laplace.encode(-3))
+    (20, 19, -3)
+    >>> Laplace(lower=0.0, upper=8.0, epsilon=1.0).grid
+    0.25
     """
 
     lower: float
@@ -50,7 +56,7 @@ class Laplace(Mechanism):
     name: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        lower, upper, grid = number_range(self.lower, self.upper, self.grid)
+        lower, upper, grid = number_grid(self.lower, self.upper, self.grid, steps=DEFAULT_STEPS)
         for name, value in (("lower", lower), ("upper", upper), ("grid", grid)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
@@ -61,7 +67,8 @@ class Laplace(Mechanism):
     @property
     def steps(self) -> int:
         """m, grid steps from `lower` to `upper`."""
-        return 1024 if self.grid is None else round((self.upper - self.lower) / self.grid)
+        assert self.grid is not None
+        return round((self.upper - self.lower) / self.grid)
 
     @property
     def step(self) -> float:
@@ -83,12 +90,18 @@ class Laplace(Mechanism):
             raise DataError(f"`value` must be a number in [{self.lower!r}, {self.upper!r}].")
         return float(value)
 
-    def nearest(self, value: Any) -> int:
-        """Grid point i(x) in 0..m of a value in [lower, upper]; ties go to the even one."""
-        return round((self.check(value) - self.lower) / (self.upper - self.lower) * self.steps)
+    def point(self, value: Any, word: int) -> int:
+        """Grid point 0..m beside a value: the upper one with the probability that makes the mean the value."""
+        scaled = (self.check(value) - self.lower) / (self.upper - self.lower) * self.steps
+        below = floor(scaled)
+        return below + (word < int((scaled - below) * WORD))
+
+    def noise(self, words: Words) -> int:
+        """Grid steps d that a report is away from its grid point."""
+        return geometric(self.rate, words) - geometric(self.rate, words)
 
     def randomize(self, value: Any, words: Words) -> int:
-        return self.nearest(value) + geometric(self.rate, words) - geometric(self.rate, words)
+        return self.point(value, words.word()) + self.noise(words)
 
     def encode(self, report: Any) -> bytes:
         if isinstance(report, bool) or not isinstance(report, Integral):

@@ -90,6 +90,9 @@ class Window(Mechanism):
         """(inside, low) out of inside + m low = 2^64: of all W outputs in the window, and of each other one."""
         return window_masses(self.steps, self.width, self.epsilon)
 
+    def stated(self) -> dict[str, Any]:
+        return {**super().stated(), "window": self.width, "grid": self.step}
+
     @property
     def report_bytes(self) -> int:
         return size(self.outputs)

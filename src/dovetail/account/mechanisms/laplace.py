@@ -5,6 +5,10 @@ at m/2, up to the grid. For a <= m/2, Z_a = min(e^(lambda a) Z_0, e^(lambda (m -
 mean and cross once, and Z_a <= Z_0 in convex order; m - a is the mirror image. For given marginals Z_a - E Z_c is
 largest in convex order where Z_a falls while Z_c grows, as Z_0 and Z_m do; and sums of such pairs keep the order. So
 the pair (0, m) is worst for every n and epsilon.
+
+A value between two grid points is rounded to either at random: its report is a mixture of theirs. What a shuffled
+batch tells of one person among others is jointly convex in the laws of all reports, so no collection of such values
+exposes anybody more than the worst collection of grid points does.
 """
 
 from __future__ import annotations

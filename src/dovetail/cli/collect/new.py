@@ -29,6 +29,7 @@ from dovetail_protocol.budget import affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.dummies import Unrandomized
 from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.mechanism import mechanism
 from dovetail_protocol.terminal_text import printable
 
 # The options of `dovetail collect new`: one dataclass for each section of a campaign file, which it makes.
@@ -84,9 +85,9 @@ class RandomizerOptions:
     k: Annotated[float | None, typer.Option(help="Number of possible answers, where they have no names.")] = None
     lower: Annotated[float | None, typer.Option(help="For numbers: the smallest possible answer.")] = None
     upper: Annotated[float | None, typer.Option(help="For numbers: the largest possible answer.")] = None
-    grid: Annotated[float | None, typer.Option(help="For numbers: width of a step; default 1/1024 of the range.")] = (
-        None
-    )
+    grid: Annotated[
+        float | None, typer.Option(help="For numbers: width of a step; default 1/32 of the range for laplace.")
+    ] = None
 
     classes: Annotated[
         str | None,
@@ -126,8 +127,8 @@ class RandomizerOptions:
             domain: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
         else:
             domain = {"k": len(names) if names else as_whole(self.k)}
-        named = {"categories": names} if names else {}
-        return {"name": name, **given(domain), "epsilon": self.largest, **chosen(settings), **named}
+        made = mechanism(name, **given(domain), epsilon=self.largest, **chosen(settings))
+        return {"name": name, **made.stated(), **({"categories": names} if names else {})}
 
     def _open(self) -> Section:
         names = split_names(self.categories)
