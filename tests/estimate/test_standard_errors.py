@@ -155,8 +155,8 @@ def test_the_variance_of_a_median_is_that_of_its_density(n: int) -> None:
 
 
 def test_an_interval_around_a_median_allows_for_its_bias() -> None:
-    loud, spread = Laplace(lower=2.0, upper=10.0, epsilon=0.5), 3.0
-    found = estimate_median(loud, np.full(100_000, 16), spread=spread)
+    loud, spread = Laplace(lower=2.0, upper=10.0, epsilon=0.5, grid=2.0**-7), 3.0
+    found = estimate_median(loud, np.full(100_000, 512), spread=spread)
     bias = median_bias(spread, loud.step / float(loud.rate))
     assert float(found.standard_error) < 0.5 * bias < 0.5 * found.bias_bound
 

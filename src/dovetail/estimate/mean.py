@@ -534,7 +534,7 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
     >>> count = estimate_count_above(laplace, laplace.randomize([1.0] * 700 + [3.0] * 300, rng=simulation(1)), 2.0)
     >>> low, high = count.interval()
     >>> bool(low < 300 < high), round(float(count.standard_error))
-    (True, 31)
+    (True, 33)
     """
     need_numbers(randomizer, instead="estimate_frequencies")
     bound = real("threshold", threshold)
