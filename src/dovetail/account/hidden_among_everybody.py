@@ -1,4 +1,4 @@
-"""The victim hidden among everybody: an upper bound on delta for every collection of the others' values."""
+"""Theorem A, hidden among everybody: an upper bound on delta for every collection of the others' values."""
 
 from __future__ import annotations
 
