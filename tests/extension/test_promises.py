@@ -59,11 +59,11 @@ class Silent(dt.FrequencyRandomizer):
         return np.asarray(reports)
 
     def tally(self, reports: Any) -> Any:
-        return np.bincount(reports, minlength=4)
+        return np.bincount((np.asarray(reports) + 1) % 4, minlength=4)  # the silent ones first
 
     def invert(self, counts: Any, n: Any) -> Any:
         rest = 1.0 / (exp(1.0) + 2.0) / 2
-        return (np.asarray(counts)[..., :3] / np.asarray(n)[..., None] - rest) / (rest * (exp(1.0) - 1.0))
+        return (np.asarray(counts)[..., 1:] / np.asarray(n)[..., None] - rest) / (rest * (exp(1.0) - 1.0))
 
     def variance(self, shares: Any) -> Any:
         raise NotImplementedError

@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 import numpy as np
@@ -259,6 +260,77 @@ def test_a_rehearsal_ranks_private_releases_below_the_mean() -> None:
     scores = {row.release: row.score.macro_f1 for row in rows}
     assert scores["mean of the sentences, not private"] == 1.0
     assert scores["clipped scores"] > scores["clipped to a box, Laplace noise"]
+
+
+def test_a_rehearsal_scores_candidates_once_for_all_draws_and_no_more_documents_than_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scored, plain = [], DeepCandidate.levels
+
+    def counted(self: DeepCandidate, rows: Any) -> Any:
+        scored.append(rows)
+        return plain(self, rows)
+
+    monkeypatch.setattr(DeepCandidate, "levels", counted)
+    rows = list(rehearse_documents(
+        PRIVATE, PUBLIC_SET, ENCODER, epsilons=[8.0], utilities=["clipped"], repetitions=5, seed=1, most_documents=7,
+    ))  # fmt: skip
+    assert {row.documents for row in rows} == {7} == {len(scored)}
+
+
+def test_an_interrupted_evaluation_shows_what_was_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "public.jsonl", list(PUBLIC.documents))
+    assert (
+        invoke(
+            [
+                "text",
+                "candidates",
+                "public.jsonl",
+                "--label",
+                "topic",
+                "--name",
+                "id",
+                "--dimension",
+                "8",
+                "--out",
+                "c.npz",
+            ]
+        )
+        == 0
+    )
+    capsys.readouterr()
+
+    def stop(self: object, rows: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DeepCandidate, "levels", stop)
+    assert (
+        invoke(
+            [
+                "text",
+                "evaluate",
+                "public.jsonl",
+                "--label",
+                "topic",
+                "--candidates",
+                "c.npz",
+                "--scored",
+                "9",
+                "--json",
+            ]
+        )
+        == 0
+    )
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert (found["interrupted"], found["scored"], found["documents"]) == (True, 9, 60)
+    assert [row["release"] for row in found["rows"]] == [
+        "guess by the classes' shares", "mean of the sentences, not private",
+    ]  # fmt: skip
+    assert "interrupted: what was computed until then follows" in told.err
 
 
 def test_unknown_rules_are_refused_with_the_nearest_name() -> None:

@@ -116,7 +116,9 @@ def test_poisoned_private_documents_change_nothing_that_is_public(tmp_path: Path
         encoder = SVDEncoder.fit(PUBLIC, dimension=6)
         recoder = fit_recoder(PUBLIC, encoder, epsilon=1.0)
         found = small_candidates(encoder)
-        rehearse_documents(private, found, encoder, epsilons=[3.0], utilities=["clipped"], repetitions=1, seed=1)
+        list(
+            rehearse_documents(private, found, encoder, epsilons=[3.0], utilities=["clipped"], repetitions=1, seed=1)
+        )
         classifier = PublicClassifier.fit(found)
         return [
             candidates_bytes(found, recoder.encoder),

@@ -264,6 +264,9 @@ def _evaluate(
     by_sentences: Annotated[
         str | None, typer.Option(help="Scores by length as well: first numbers of sentences, such as 1,5,10,20.")
     ] = None,
+    scored: Annotated[
+        int, typer.Option(help="Documents that are scored at most, chosen at random; that bounds the time.", min=1)
+    ] = 500,
     seed: Annotated[int, typer.Option(help="Of the simulation.", min=0)] = 1,
     report: ReportFile = None,
     force: Force = False,
@@ -276,7 +279,7 @@ def _evaluate(
     Example: dovetail text evaluate labelled.jsonl --label archive --candidates candidates.npz --epsilon 3,10
     """
     from dovetail.text.candidates import read_candidates
-    from dovetail.text.release import rehearse_documents
+    from dovetail.text.release import RehearsedRelease, rehearse_documents
 
     if columns.label is None:
         raise ParameterError("--label must name the column of classes.")
@@ -285,15 +288,24 @@ def _evaluate(
     private = columns.read(documents, most_sentences)
     if any(one.label is None for one in private):
         raise DataError(f"{documents}: every document must have a class in {columns.label!r}.")
-    with progress_bar(hidden=as_json) as progress:
-        rows = rehearse_documents(
-            private, public, encoder, epsilons=numbers("epsilon", epsilon),
-            utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
-            seed=seed, progress=progress,
-            by_sentences=[_whole(one) for one in (by_sentences or "").split(",") if one],
-        )  # fmt: skip
+    rows, interrupted = list[RehearsedRelease](), False
+    try:
+        with progress_bar(hidden=as_json) as progress:
+            for row in rehearse_documents(
+                private, public, encoder, epsilons=numbers("epsilon", epsilon),
+                utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
+                seed=seed, most_documents=scored, progress=progress,
+                by_sentences=[_whole(one) for one in (by_sentences or "").split(",") if one],
+            ):  # fmt: skip
+                rows.append(row)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        interrupted = True
+        typer.echo("interrupted: what was computed until then follows", err=True)
     document: dict[str, Any] = {
-        "documents": len(private), "candidates": public.m, "rows": [asdict(one) for one in rows],
+        "documents": len(private), "scored": min(len(private), scored), "candidates": public.m,
+        "interrupted": interrupted, "rows": [asdict(one) for one in rows],
     }  # fmt: skip
     write_report(report, document, force=force)
     print_json(document) if as_json else _print(document["rows"])

@@ -48,7 +48,7 @@ from dovetail.table.columns import (
 from dovetail.table.data_section import DataSection, FileFormat, parse_section, read_toml
 from dovetail.table.domain import Noise, bound_problems, category_problems, outlier_problems
 from dovetail.table.layout import read_as_found
-from dovetail.table.reader import in_several_rows, is_plain, is_text_file, read_survey, read_table
+from dovetail.table.reader import in_several_rows, is_plain, is_text_file, missing_values, read_survey, read_table
 from dovetail.table.spelling import spelling_of, with_labels, without_missing
 
 # People who stand in several rows, where a configuration already says what becomes of them.
@@ -61,7 +61,7 @@ def person_found(frame: pl.DataFrame, data: DataSection) -> Iterator[Problem]:
     nameless = people.is_null()
     if nameless.any():
         yield Problem(
-            f"{int(nameless.sum()):,} of {frame.height:,} values are missing", f"{where}, {first_rows(nameless)}",
+            missing_values(int(nameless.sum()), frame.height), f"{where}, {first_rows(nameless)}",
             "give each of these people a name of their own, or leave their rows out", Status.STOPS,
         )  # fmt: skip
     stream = data.time is not None and data.time in frame.columns
@@ -179,7 +179,7 @@ def _public(column: Column, series: pl.Series, data: DataSection, *, number: boo
     where = column_called(column.name)
     if column.missing:
         yield Problem(
-            f"{column.missing:,} of {column.n:,} values are missing", f"{where}, {first_rows(series.is_null())}",
+            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
             f'[data.labels.{column.name}] "" = "not stated", or leave these people out', Status.STOPS,
         )  # fmt: skip
     yield from identity_problems(column, "public")
@@ -199,13 +199,13 @@ def _column_categories(column: Column, series: pl.Series, data: DataSection, ask
     where, name = column_called(column.name), column.name
     if column.missing and data.missing == "refuse":
         yield Problem(
-            f"{column.missing:,} of {column.n:,} values are missing", f"{where}, {first_rows(series.is_null())}",
+            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
             f'set `missing` to a category that you declare, map them by [data.labels.{name}] "" = "..", or leave '
             "these people out", Status.STOPS,
         )  # fmt: skip
     elif column.missing:
         yield Problem(
-            f"{column.missing:,} of {column.n:,} values are missing", where,
+            missing_values(column.missing, column.n), where,
             f"they are counted as {data.missing!r}", Status.SETTLED,
         )  # fmt: skip
     declared = data.categories
@@ -232,7 +232,7 @@ def _number(column: Column, series: pl.Series, data: DataSection, asked: Declare
     where = column_called(column.name)
     if column.missing:
         yield Problem(
-            f"{column.missing:,} of {column.n:,} values are missing", f"{where}, {first_rows(series.is_null())}",
+            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
             f'[data.labels.{column.name}] "" = "0" says what counts instead, or leave these people out', Status.STOPS,
         )  # fmt: skip
     column, found = _spelled(column, data)

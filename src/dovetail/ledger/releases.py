@@ -12,11 +12,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,8 @@ import typer
 from numpy.typing import NDArray
 
 from dovetail.core.display import mute
-from dovetail.core.errors import OutputError, StorageError, UnsupportedError
-from dovetail.ledger.files import put_once, sync
+from dovetail.core.errors import UnsupportedError
+from dovetail.ledger.store import EntryStore, Prints, fingerprint, fingerprints
 from dovetail_protocol.budget import cost
 
 # What a release ledger is asked, what it keeps of a release, and what it answers.
@@ -123,13 +121,11 @@ class LedgerAnswer:
     reproduced: bool
 
 
-_RECORD, _REPORTS, _PEOPLE, _KEY = "record.json", "reports.parquet", "people.npy", "key"
-_SENT, _ROUNDS, _MANIFEST = "sent.npy", "rounds.npy", "manifest.json"
-_KEY_BYTES = 32
+_REPORTS, _PEOPLE, _SENT, _ROUNDS, _MANIFEST = (
+    "reports.parquet", "people.npy", "sent.npy", "rounds.npy", "manifest.json"
+)  # fmt: skip
 _HEADER = 128  # bytes of a file of numbers before the numbers
 _PIECE = 1 << 22  # prints that are looked up at once
-
-Prints = NDArray[np.uint64]  # (n,), keyed fingerprints of names
 
 
 @dataclass(frozen=True)
@@ -164,6 +160,10 @@ class ReleaseLedger:
         named = os.environ.get("DOVETAIL_LEDGER")
         return cls(Path(named) if named else Path(typer.get_app_dir("dovetail")) / "ledger")
 
+    @property
+    def _store(self) -> EntryStore:
+        return EntryStore(self.folder, "release ledger")
+
     def answer(self, request: ReleaseRequest, *, new_release: bool, draw: Callable[[], pl.DataFrame]) -> LedgerAnswer:
         """Reports for this request: the recorded ones, or a fresh draw that is recorded before anybody sees it.
 
@@ -183,8 +183,8 @@ class ReleaseLedger:
             The ledger cannot be read or written: then nothing is released.
         """
         entries = self.entries()
-        key = self._key(fresh=not entries)
-        table, terms = _print(request.table, key), _print(request.terms, key)
+        key = self._store.key(fresh=not entries)
+        table, terms = fingerprint(request.table, key), fingerprint(request.terms, key)
         same = [entry for entry in entries if entry.table == table]
         exact = [entry for entry in same if entry.request == terms and entry.is_what(request)]
         if same and not exact and not new_release:
@@ -214,16 +214,16 @@ class ReleaseLedger:
         StorageError
             When another release has been recorded since, or this one cannot be.
         """
-        numbers = self._numbers()
-        return self._add(request, self._key(fresh=not numbers), after=max(numbers, default=0), draw=draw).number
+        numbers = self._store.numbers()
+        return self._add(request, self._store.key(fresh=not numbers), after=max(numbers, default=0), draw=draw).number
 
     def _add(
         self, request: ReleaseRequest, key: bytes, *, after: int, draw: Callable[[], pl.DataFrame]
     ) -> LedgerEntry:
         """Draw a release and record it as the next one after `after`, of which the request must know."""
         if request.after not in (None, after):
-            raise self._overtaken()
-        table, terms, groups = (_print(part, key) for part in (request.table, request.terms, request.groups))
+            raise self._store.overtaken()
+        table, terms, groups = (fingerprint(part, key) for part in (request.table, request.terms, request.groups))
         unit = request.epsilon if request.unit is None else request.unit
         people, rounds = _prints(request.people, key), _prints(request.rounds, key)
         sent = np.ones(people.size, np.int64) if request.sent is None else request.sent
@@ -242,16 +242,16 @@ class ReleaseLedger:
         UnsupportedError
             The table was released under other terms.
         """
-        key = self._key(fresh=False) if entries else b""
-        same = [entry for entry in entries if entry.table == _print(table, key)]
-        exact = [entry for entry in same if entry.request == _print(terms, key)]
+        key = self._store.key(fresh=False) if entries else b""
+        same = [entry for entry in entries if entry.table == fingerprint(table, key)]
+        exact = [entry for entry in same if entry.request == fingerprint(terms, key)]
         if same and not exact:
             raise _other_terms(same)
         return exact[-1] if exact else None
 
     def spent(self, people: list[str], entries: list[LedgerEntry]) -> list[Fraction]:
         """Nats that each of these people spent in some of the releases, in decimals as they were written."""
-        prints = _prints(people, self._key(fresh=False)) if entries else np.empty(0, np.uint64)
+        prints = _prints(people, self._store.key(fresh=False)) if entries else np.empty(0, np.uint64)
         total = [Fraction(0)] * len(people)
         for entry in entries:
             sent, unit = self._sent(entry, prints), entry.epsilon if entry.unit is None else entry.unit
@@ -261,16 +261,16 @@ class ReleaseLedger:
 
     def known(self, rounds: list[str], entries: list[LedgerEntry]) -> NDArray[np.bool_]:
         """Which of these reports were released before, by their names as in `ReleaseRequest.rounds`."""
-        key = self._key(fresh=False) if entries else b""
+        key = self._store.key(fresh=False) if entries else b""
         return self._known(_prints(rounds, key), entries)
 
     def fingerprint(self, content: bytes) -> str:
         """Of anything, under the ledger's key: equal for equal contents, and telling nothing to whoever lacks it."""
-        return _print(content, self._key(fresh=not self._numbers()))
+        return fingerprint(content, self._store.key(fresh=not self._store.numbers()))
 
     def people_key(self) -> bytes:
         """The key under which people are known: prints are BLAKE2b of their names, 8 bytes, as numbers."""
-        return self._key(fresh=not self._numbers())
+        return self._store.key(fresh=not self._store.numbers())
 
     def meets(self, entry: LedgerEntry, people: Prints) -> bool:
         """Whether any of these people, sorted, took part in that release; neither list need fit into memory."""
@@ -294,8 +294,8 @@ class ReleaseLedger:
         StorageError
             When another release has been recorded since, or this one cannot be.
         """
-        if entry.number != max(self._numbers(), default=0) + 1:
-            raise self._overtaken()
+        if entry.number != max(self._store.numbers(), default=0) + 1:
+            raise self._store.overtaken()
 
         def fill(scratch: Path) -> None:
             shutil.copyfile(people, scratch / _PEOPLE)
@@ -305,36 +305,9 @@ class ReleaseLedger:
 
     def entries(self, *, after: int = 0) -> list[LedgerEntry]:
         """All releases with higher numbers than `after`, in order."""
-        try:
-            places = [self.folder / f"{number:06d}" / _RECORD for number in sorted(self._numbers()) if number > after]
-            records = [json.loads(place.read_text()) for place in places]
-            return [LedgerEntry(**{**record, "alpha": float(record["alpha"])}) for record in records]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise self._damaged(error) from None
-
-    def _numbers(self) -> list[int]:
-        """Numbers of all releases."""
-        return [int(place.name) for place in self.folder.glob("[0-9]*") if place.name.isdigit()]
-
-    def _key(self, *, fresh: bool) -> bytes:
-        place = self.folder / _KEY
-        if not fresh and not place.exists():
-            raise OutputError(f"{self.folder}: the release ledger has lost its key; restore it from a backup.")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not place.exists():
-                put_once(place, os.urandom(_KEY_BYTES))
-            key = place.read_bytes()
-            if len(key) != _KEY_BYTES:
-                raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
-            return key
-        except OutputError:
-            raise
-        except OSError as error:
-            raise OutputError(
-                f"{self.folder}: the release ledger cannot be used ({error.strerror}); nothing was released. "
-                "Name a private folder with --ledger or DOVETAIL_LEDGER."
-            ) from None
+        return self._store.records(
+            lambda record: LedgerEntry(**{**record, "alpha": float(record["alpha"])}), after=after
+        )
 
     def _meets(self, entry: LedgerEntry, people: Prints) -> bool:
         """Whether any of these people took part in that release."""
@@ -342,11 +315,18 @@ class ReleaseLedger:
 
     def _sent(self, entry: LedgerEntry, people: Prints) -> Counts:
         """Reports of each of these people in that release."""
-        theirs = self._array(entry, _PEOPLE)
-        sent = self._array(entry, _SENT) if entry.unit is not None else np.ones(theirs.size, np.int64)
-        if not theirs.size or theirs.size != sent.size:
+
+        def read(place: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+            theirs = np.load(place / _PEOPLE, allow_pickle=False)
+            sent = np.ones(theirs.size, np.int64)
+            if entry.unit is not None:
+                sent = np.load(place / _SENT, allow_pickle=False)
             if theirs.size != sent.size:
-                raise self._damaged(ValueError(f"release {entry.number} counts {sent.size} of {theirs.size} people"))
+                raise ValueError(f"release {entry.number} counts {sent.size} of {theirs.size} people")
+            return theirs, sent
+
+        theirs, sent = self._store.read(entry.number, read)
+        if not theirs.size:
             return np.zeros(people.size, np.int64)
         place = np.minimum(np.searchsorted(theirs, people), theirs.size - 1)
         found: Counts = np.where(theirs[place] == people, sent[place], 0)
@@ -360,22 +340,23 @@ class ReleaseLedger:
         return found
 
     def _array(self, entry: LedgerEntry, name: str, *, mapped: bool = False) -> NDArray[Any]:
-        try:
-            place = self._home(entry) / name
-            mapped = mapped and place.stat().st_size > _HEADER  # an empty file cannot be mapped
-            array: NDArray[Any] = np.load(place, allow_pickle=False, mmap_mode="r" if mapped else None)
+        def read(place: Path) -> NDArray[Any]:
+            full = (place / name).stat().st_size > _HEADER  # an empty file cannot be mapped
+            array: NDArray[Any] = np.load(
+                place / name, allow_pickle=False, mmap_mode="r" if mapped and full else None
+            )
             return array
-        except (OSError, ValueError) as error:
-            raise self._damaged(error) from None
+
+        return self._store.read(entry.number, read)
 
     def _read(self, entry: LedgerEntry) -> pl.DataFrame:
-        try:
-            reports = pl.read_parquet(self._home(entry) / _REPORTS)
+        def read(place: Path) -> pl.DataFrame:
+            reports = pl.read_parquet(place / _REPORTS)
             if not entry.n <= reports.height <= entry.n + entry.dummies:
-                raise OSError(f"{reports.height} reports instead of {entry.n} in release {entry.number}")
+                raise ValueError(f"{reports.height} reports instead of {entry.n} in release {entry.number}")
             return reports
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise self._damaged(error) from None
+
+        return self._store.read(entry.number, read)
 
     def _write(self, entry: LedgerEntry, reports: pl.DataFrame, people: Prints, sent: Counts, rounds: Prints) -> None:
         order = np.argsort(people)
@@ -388,38 +369,8 @@ class ReleaseLedger:
         self._put_entry(entry, fill)
 
     def _put_entry(self, entry: LedgerEntry, fill: Callable[[Path], None]) -> None:
-        """One folder, whole and on disk before it takes its name, or none."""
         record = {name: value for name, value in asdict(entry).items() if name != "manifest" or value}
-        try:
-            scratch = Path(tempfile.mkdtemp(dir=self.folder))
-            try:
-                fill(scratch)
-                (scratch / _RECORD).write_text(json.dumps({**record, "alpha": repr(entry.alpha)}))
-                for path in (*scratch.iterdir(), scratch):
-                    sync(path)
-                if self._home(entry).exists():
-                    raise self._overtaken()
-                scratch.rename(self._home(entry))
-                sync(self.folder)
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
-        except StorageError:
-            raise
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise StorageError(
-                f"{self.folder}: the release could not be recorded ({error}); nothing was released."
-            ) from None
-
-    def _overtaken(self) -> StorageError:
-        return StorageError(
-            f"{self.folder}: another run has just recorded a release; nothing was released. Run again."
-        )
-
-    def _home(self, entry: LedgerEntry) -> Path:
-        return self.folder / f"{entry.number:06d}"
-
-    def _damaged(self, error: Exception) -> OutputError:
-        return OutputError(f"{self.folder}: the release ledger is damaged ({error}); restore it from a backup.")
+        self._store.put(entry.number, {**record, "alpha": repr(entry.alpha)}, fill)
 
 
 def _other_terms(same: list[LedgerEntry]) -> UnsupportedError:
@@ -436,11 +387,6 @@ def _found(theirs: Prints, people: Prints) -> NDArray[np.bool_]:
     return np.asarray(theirs[place] == people)
 
 
-def _print(content: bytes, key: bytes) -> str:
-    return blake2b(content, key=key, digest_size=20).hexdigest()
-
-
 def _prints(names: list[str], key: bytes) -> Prints:
     """Keyed fingerprints of names, in their order."""
-    digests = b"".join(blake2b(name.encode(), key=key, digest_size=8).digest() for name in names)
-    return np.frombuffer(digests, dtype=np.uint64)
+    return fingerprints((name.encode() for name in names), key)

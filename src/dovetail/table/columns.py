@@ -12,7 +12,7 @@ import polars as pl
 from dovetail.core.display import mute
 from dovetail.core.progress import Progress
 from dovetail.table.data_section import Spellings
-from dovetail.table.reader import rows_of
+from dovetail.table.reader import missing_values, rows_of
 from dovetail.table.spelling import read_numbers, spelling_of, without_missing
 
 EMAIL = r"^\s*[^@\s]+@[^@\s]+\.[a-zA-Z]{2,}\s*$"
@@ -309,7 +309,7 @@ def missing_problems(column: Column, series: pl.Series, spelled: list[str], aske
     if not column.missing or column.kind == Kind.EMPTY:
         return
     how = f" (blank, or {quoted(spelled)})" if spelled else ""
-    what, where = f"{column.missing:,} of {column.n:,} values are missing{how}", column_called(column.name)
+    what, where = missing_values(column.missing, column.n) + how, column_called(column.name)
     where += f", {first_rows(series.is_null())}"
     yield Problem(what, where, *_remedy(column, asked))
 

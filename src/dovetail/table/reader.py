@@ -244,12 +244,17 @@ def in_several_rows(people: int) -> str:
     return f"{people:,} {'person stands' if people == 1 else 'people stand'} in more than one row"
 
 
+def missing_values(count: int, of: int | None = None) -> str:
+    """How many values are missing, in the words of every check and refusal."""
+    return f"{count:,}{'' if of is None else f' of {of:,}'} values are missing"
+
+
 def refuse_missing(column: pl.Series, what: str) -> None:
     """DataError with a count and the first places when a value is missing."""
     empty = _absent(column)
     if empty.any():
         rows = empty.arg_true()
-        raise DataError(f"{what}: {len(rows):,} values are missing (first at rows {rows_of(rows)}).")
+        raise DataError(f"{what}: {missing_values(len(rows))} (first at rows {rows_of(rows)}).")
 
 
 def _absent(column: pl.Series) -> pl.Series:

@@ -190,9 +190,11 @@ class DeepCandidate:
 
     def release(self, sentences: Rows, rng: Entropy | None = None) -> int:
         """The index of the released candidate for a document of these sentence rows (k, d); k may be 0."""
-        source = entropy_or_system(rng)
-        choice = self.selection.draw(self.levels(sentences), self.budget, source)
-        return self.utility.members(choice, source)
+        return self.draw(self.levels(sentences), entropy_or_system(rng))
+
+    def draw(self, levels: Levels, rng: Entropy) -> int:
+        """The same for a document whose `levels` are known."""
+        return self.utility.members(self.selection.draw(levels, self.budget, rng), rng)
 
     def levels(self, sentences: Rows) -> Levels:
         """Steps of each choice below the best: private, as the sentences are."""

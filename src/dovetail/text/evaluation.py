@@ -18,6 +18,7 @@ from dovetail.core.extras import require
 from dovetail.text.candidates import Candidates
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.encoders import UNIT, Rows, SVDEncoder, calm_fit, inner_products, words_of
+from dovetail.text.selection import Levels
 
 _FIT_SEED = 0
 
@@ -64,17 +65,16 @@ def score(truth: Sequence[str], rounds: Sequence[Sequence[str]]) -> ClassifierSc
 
 
 def same_class_share(
-    mechanism: DeepCandidate, documents: Sequence[Rows], truth: Sequence[str], *, best: int
+    mechanism: DeepCandidate, documents: Sequence[Levels], truth: Sequence[str], *, best: int
 ) -> float:
-    """Share of candidates of the document's own class among its `best` best ones by the utility, without privacy.
+    """Share of candidates of the document's own class among its `best` best ones by their levels, without privacy.
 
     The ceiling of a utility: what it would release without noise. Clusters count by the shares of their members.
     """
     public = mechanism.utility.candidates
     labels = np.array(public.labels)
     total = 0.0
-    for rows, own in zip(documents, truth, strict=True):
-        levels = mechanism.levels(rows)
+    for levels, own in zip(documents, truth, strict=True):
         if len(levels) != public.m:
             levels = levels[public.clusters]
         last = np.partition(levels, min(best, public.m) - 1)[min(best, public.m) - 1]

@@ -49,6 +49,7 @@ from dovetail.text.evaluation import (
     same_class_share,
     score,
 )
+from dovetail.text.selection import Levels
 
 # A private journal of what was drawn: a run that was cut off goes on, and draws no document twice.
 
@@ -396,36 +397,42 @@ def rehearse_documents(
     repetitions: int = 5,
     seed: int,
     by_sentences: Sequence[int] = (),
+    most_documents: int | None = None,
     progress: Progress = silent,
-) -> list[RehearsedRelease]:
+) -> Iterator[RehearsedRelease]:
     """Scores of the non-private mean, of guessing, and at each epsilon of each utility and of the baselines.
 
-    Documents need classes; those without sentences are left out of a rehearsal. Word-level noise takes part where
-    the encoder has words.
+    Each comes as soon as it is computed. Documents need classes; those without sentences are left out of a rehearsal.
+    Word-level noise takes part where the encoder has words.
 
     Parameters
     ----------
     by_sentences : sequence of int
         First numbers of sentences of the parts that are scored by themselves, increasing.
+    most_documents : int, optional
+        Of more documents so many are chosen at random and scored; default all.
     """
+    if most_documents is not None and len(documents) > whole("most_documents", most_documents, least=1):
+        chosen = np.sort(simulation(seed).permutation(len(documents))[:most_documents])
+        documents = [documents[place] for place in chosen.tolist()]
     rows = _encode(documents, encoder, progress)
     kept = [place for place, one in enumerate(rows) if len(one)]
     if not kept:
         raise DataError("no document has a sentence; name the column of texts with --text.")
     scene = _Scene([documents[one] for one in kept], [rows[one] for one in kept], candidates, encoder,
-                   simulation(seed), _parts([len(rows[one]) for one in kept], by_sentences))  # fmt: skip
-    classifier, found = PublicClassifier.fit(candidates), list(scene.guessing())
-    releases = list(scene.releases(epsilons, utilities, selection))
-    for done, (name, epsilon, unit, same_class, release) in enumerate(releases):
-        progress("rehearse releases", done, len(releases))
+                   simulation(seed), _parts([len(rows[one]) for one in kept], by_sentences), progress)  # fmt: skip
+    classifier = PublicClassifier.fit(candidates)
+    yield from scene.guessing()
+    for name, epsilon, unit, same_class, release in scene.releases(epsilons, utilities, selection):
         times = 1 if epsilon is None else whole("repetitions", repetitions, least=1)
-        rounds = [np.array(classifier.predict(release())) for _ in range(times)]
+        rounds = []
+        for done in range(times):
+            progress(name if epsilon is None else f"{name}, epsilon {epsilon:g}: draw", done, times)
+            rounds.append(np.array(classifier.predict(release())))
         for part, places in scene.parts.items():
             made = score(scene.truth[places].tolist(), [one[places].tolist() for one in rounds])
             share = same_class if part == "all" else None
-            found.append(RehearsedRelease(name, epsilon, unit, part, len(places), made, share))
-    progress("rehearse releases", len(releases), len(releases))
-    return found
+            yield RehearsedRelease(name, epsilon, unit, part, len(places), made, share)
 
 
 def rehearse_attacks(
@@ -490,6 +497,7 @@ class _Scene:
     encoder: SentenceEncoder
     rng: Entropy
     parts: dict[str, NDArray[np.int64]]
+    progress: Progress
 
     @cached_property
     def truth(self) -> NDArray[np.str_]:
@@ -509,8 +517,9 @@ class _Scene:
         for epsilon in epsilons:
             for name in utilities:
                 mechanism = DeepCandidate.of(self.candidates, epsilon=epsilon, utility=name, selection=selection)
-                share = same_class_share(mechanism, self.rows, truth, best=DEEPEST)
-                yield mechanism.utility.label, epsilon, UNIT, share, self._selecting(mechanism)
+                levels = self._levels(mechanism, f"{mechanism.utility.label}, epsilon {epsilon:g}: score candidates")
+                share = same_class_share(mechanism, levels, truth, best=DEEPEST)
+                yield mechanism.utility.label, epsilon, UNIT, share, self._selecting(mechanism, levels)
             for baseline in (TruncationLaplace(self.candidates, epsilon), L2Laplace(epsilon)):
                 yield baseline.label, epsilon, UNIT, None, self._noising(baseline)
             if isinstance(self.encoder, SVDEncoder):
@@ -520,8 +529,16 @@ class _Scene:
     def _means(self, rows: Sequence[Rows]) -> NDArray[np.int16]:
         return np.stack([mean_row(one) for one in rows])
 
-    def _selecting(self, mechanism: DeepCandidate) -> Release:
-        return lambda: self.candidates.rows[[mechanism.release(one, self.rng) for one in self.rows]]
+    def _levels(self, mechanism: DeepCandidate, step: str) -> list[Levels]:
+        """Of every document, once for all draws."""
+        found = []
+        for done, one in enumerate(self.rows):
+            self.progress(step, done, len(self.rows))
+            found.append(mechanism.levels(one))
+        return found
+
+    def _selecting(self, mechanism: DeepCandidate, levels: list[Levels]) -> Release:
+        return lambda: self.candidates.rows[[mechanism.draw(one, self.rng) for one in levels]]
 
     def _noising(self, baseline: TruncationLaplace | L2Laplace) -> Release:
         return lambda: np.stack([baseline.release(one, self.rng) for one in self.rows])

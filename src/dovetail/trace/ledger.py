@@ -7,34 +7,25 @@ add: the ledger gives the noise of the earlier ones, and the joint loss is compu
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dovetail.core.display import mute
-from dovetail.core.errors import OutputError, StorageError
-from dovetail.ledger.files import put_once, sync
 from dovetail.ledger.releases import ReleaseLedger
+from dovetail.ledger.store import EntryStore, Prints, fingerprint, fingerprints
 from dovetail.trace.cells import coarse_cells
 from dovetail.trace.kernels import Floats
 from dovetail.trace.noise import TraceNoise, joint_noise
 from dovetail.trace.plan import TracePlan
 from dovetail.trace.trace import TangentPlane, Trace
 
-_KEY, _RECORD, _ARRAYS = "key", "record.json", "release.npz"
-_KEY_BYTES = 32
+_ARRAYS = "release.npz"
 MOST_STORED = 2000  # rows of a covariance that is kept
 
-Prints = NDArray[np.uint64]  # (k,), keyed fingerprints, sorted
 _NONE: Prints = np.empty(0, dtype=np.uint64)
 
 
@@ -131,9 +122,8 @@ def about_the_same(mine: Sequence[Marks], theirs: Sequence[Marks]) -> list[list[
     return found
 
 
-def _prints(contents: Sequence[bytes], key: bytes) -> Prints:
-    digests = b"".join(blake2b(content, key=key, digest_size=8).digest() for content in contents)
-    return np.unique(np.frombuffer(digests, dtype=np.uint64))
+def _sorted_prints(contents: Sequence[bytes], key: bytes) -> Prints:
+    return np.unique(fingerprints(contents, key))
 
 
 def unrecorded(plan: TracePlan, design: TraceNoise, times: Floats) -> StoredRelease:
@@ -160,6 +150,10 @@ class TraceLedger:
     def default(cls) -> TraceLedger:
         """A room of the release ledger: DOVETAIL_LEDGER, or the user's application folder."""
         return cls(ReleaseLedger.default().folder / "traces")
+
+    @property
+    def _store(self) -> EntryStore:
+        return EntryStore(self.folder, "ledger of traces")
 
     def earlier(self, trace: Trace, person: str | None, *, plane: TangentPlane | None = None) -> list[StoredRelease]:
         """Every release that is about the same person, by name or by its points."""
@@ -200,92 +194,48 @@ class TraceLedger:
         marks = self._marks(trace, person, plan.prior.plane, fresh=not entries)
         number = max((entry.number for entry in entries), default=0) + 1
         entry = replace(made.entry, number=number, terms=self.print_of_terms(trace, plan.terms()))
-        try:
-            scratch = Path(tempfile.mkdtemp(dir=self.folder))
-            try:
-                np.savez(
-                    scratch / _ARRAYS, prints=marks.prints, cells=marks.cells, named=marks.named, times=trace.times,
-                    points=points, noise=made.noise,
-                )  # fmt: skip
-                (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
-                for path in (*scratch.iterdir(), scratch):
-                    sync(path)
-                if self._home(entry).exists():
-                    raise FileExistsError("another run has just recorded a release; run again")
-                scratch.rename(self._home(entry))
-                sync(self.folder)  # a release that a power cut forgets would be answered again, with other noise
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
-        except OSError as error:
-            raise StorageError(
-                f"{self.folder}: the release could not be recorded ({error}); nothing was released."
-            ) from None
+
+        def fill(scratch: Path) -> None:
+            np.savez(
+                scratch / _ARRAYS, prints=marks.prints, cells=marks.cells, named=marks.named, times=trace.times,
+                points=points, noise=made.noise,
+            )  # fmt: skip
+
+        self._store.put(number, asdict(entry), fill)
         return entry
 
     def print_of_terms(self, trace: Trace, terms: str) -> str:
         """Keyed fingerprint of a request: the trace and everything that shapes its release."""
         content = np.column_stack([trace.times, trace.points]).tobytes() + terms.encode()
-        return blake2b(content, key=self._key(fresh=False), digest_size=20).hexdigest()
+        return fingerprint(content, self._store.key(fresh=False))
 
     def _marks(self, trace: Trace, person: str | None, plane: TangentPlane | None, *, fresh: bool) -> Marks:
-        key = self._key(fresh=fresh)
+        key = self._store.key(fresh=fresh)
         contents = [row.tobytes() for row in np.column_stack([trace.times, trace.points])]
         contents += [] if person is None else [b"person " + person.encode()]
         cells = [b"cell " + row.tobytes() for row in coarse_cells(trace, plane)]
-        return Marks(_prints(contents, key), _prints(cells, key), person is not None, trace.n)
+        return Marks(_sorted_prints(contents, key), _sorted_prints(cells, key), person is not None, trace.n)
 
     def _stored_marks(self, entry: TraceEntry, wanted: Prints) -> Marks:
         """Of a release, no more than what is wanted; releases of earlier versions have no cells."""
-        prints = np.intersect1d(wanted, np.asarray(self._load(entry, "prints")))
-        try:
-            with np.load(self._home(entry) / _ARRAYS, allow_pickle=False) as arrays:
+
+        def read(place: Path) -> Marks:
+            with np.load(place / _ARRAYS, allow_pickle=False) as arrays:
                 named = bool(arrays["named"]) if "named" in arrays else True
                 cells = np.intersect1d(wanted, arrays["cells"]) if "cells" in arrays else _NONE
-        except (OSError, ValueError, KeyError) as error:
-            raise self._damaged(error) from None
-        return Marks(prints, cells, named, entry.n)
+                return Marks(np.intersect1d(wanted, arrays["prints"]), cells, named, entry.n)
 
-    def _key(self, *, fresh: bool) -> bytes:
-        place = self.folder / _KEY
-        if not fresh and not place.exists():
-            raise OutputError(f"{self.folder}: the ledger of traces has lost its key; restore it from a backup.")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not place.exists():
-                put_once(place, os.urandom(_KEY_BYTES))
-            key = place.read_bytes()
-        except OSError as error:
-            raise OutputError(
-                f"{self.folder}: the ledger of traces cannot be used ({error.strerror}); nothing was released. "
-                "Name a private folder with --ledger or DOVETAIL_LEDGER."
-            ) from None
-        if len(key) != _KEY_BYTES:
-            raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
-        return key
+        return self._store.read(entry.number, read)
 
     def _entries(self) -> list[TraceEntry]:
-        try:
-            places = sorted(self.folder.glob(f"[0-9]*/{_RECORD}"))
-            return [TraceEntry(**json.loads(place.read_text())) for place in places]
-        except (OSError, ValueError, TypeError) as error:
-            raise self._damaged(error) from None
-
-    def _load(self, entry: TraceEntry, name: str) -> NDArray[np.uint64] | Floats:
-        try:
-            with np.load(self._home(entry) / _ARRAYS, allow_pickle=False) as arrays:
-                return np.asarray(arrays[name])
-        except (OSError, ValueError, KeyError) as error:
-            raise self._damaged(error) from None
+        return self._store.records(lambda record: TraceEntry(**record))
 
     def _read(self, entry: TraceEntry) -> StoredRelease:
-        names = ("times", "points", "noise")
-        times, points, noise = (np.asarray(self._load(entry, name), dtype=np.float64) for name in names)
-        if len(times) != entry.n or len(points) != entry.n:
-            raise self._damaged(ValueError(f"{len(points)} points instead of {entry.n} in release {entry.number}"))
-        return StoredRelease(entry, times, points, noise)
+        def read(place: Path) -> StoredRelease:
+            with np.load(place / _ARRAYS, allow_pickle=False) as arrays:
+                times, points, noise = (np.asarray(arrays[one], np.float64) for one in ("times", "points", "noise"))
+            if len(times) != entry.n or len(points) != entry.n:
+                raise ValueError(f"{len(points)} points instead of {entry.n} in release {entry.number}")
+            return StoredRelease(entry, times, points, noise)
 
-    def _home(self, entry: TraceEntry) -> Path:
-        return self.folder / f"{entry.number:06d}"
-
-    def _damaged(self, error: Exception) -> OutputError:
-        return OutputError(f"{self.folder}: the ledger of traces is damaged ({error}); restore it from a backup.")
+        return self._store.read(entry.number, read)
