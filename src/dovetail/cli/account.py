@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import as_whole, flatten
+from dovetail.cli.options import add_verbs, as_share, as_whole
 from dovetail.cli.output import Csv, Force, Json, Plot, check_places, foreign, print_json, print_rows, write_curve
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.display import downward
@@ -259,7 +259,7 @@ ANY, BINARY = "any", "binary"  # besides the names of randomizers: no randomizer
 class Shuffle:
     """What is shuffled, how often, and what people run."""
 
-    delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")]
+    delta: Annotated[float, typer.Option(parser=as_share, help="delta of the central guarantee, in [0, 1).")]
     n: Annotated[float | None, typer.Option(help="Distinct valid reports that are shuffled together.")] = None
     epsilon0: Annotated[float | None, typer.Option(help="Local epsilon of one report, nats.")] = None
     honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
@@ -273,7 +273,9 @@ class Shuffle:
     k: Annotated[
         float | None, typer.Option(help="With a randomizer of frequencies: values that a person can hold.")
     ] = None
-    delta0: Annotated[float, typer.Option(help="What the local promise may fail by, in [0, 1).")] = 0.0
+    delta0: Annotated[float, typer.Option(parser=as_share, help="What the local promise may fail by, in [0, 1).")] = (
+        0.0
+    )
     rounds: Annotated[float, typer.Option(help="Collections of the same people, each shuffled afresh.")] = 1
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Later randomizers may depend on earlier reports: the clones bound.")
@@ -329,11 +331,6 @@ class Curve:
     csv: Csv = None
     plot: Plot = None
     force: Force = False
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("account")(flatten(_account))
 
 
 def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, as_json: Json = False) -> None:
@@ -626,3 +623,8 @@ def _title(along: Axis, *, epsilon0: float, n: int, delta: float) -> str:
 
 def _value(bound: Bound | Composition) -> Any:
     return bound.epsilon if bound.epsilon is not None else {"value": None, "reason": bound.reason}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"account": _account})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import flatten
+from dovetail.cli.options import add_verbs, as_share
 from dovetail.cli.output import (
     Csv,
     Force,
@@ -39,7 +39,9 @@ class Collection:
 
     n: Annotated[float, typer.Option(help="People in the collection.")]
     k: Annotated[float, typer.Option(help="Values that a person can hold.")]
-    p: Annotated[float | None, typer.Option(help="Probability that randomized response keeps the value.")] = None
+    p: Annotated[
+        float | None, typer.Option(parser=as_share, help="Probability that randomized response keeps the value.")
+    ] = None
     epsilon0: Annotated[float | None, typer.Option(help="Local epsilon, instead of --p.")] = None
 
     def people(self) -> int:
@@ -119,11 +121,6 @@ class Curve:
                 "--curve n goes over smaller collections, where --known does not fit; drop one of them."
             )
         check_places(csv=self.csv, plot=self.plot, force=self.force)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("leak")(flatten(_leak))
 
 
 def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: Json = False) -> None:
@@ -223,3 +220,8 @@ def _drawing(gain: str | None, tries: int) -> dict[str, Any]:
         "log_y": False,
         "title": "Best guess of one person's value, by number of people",
     }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"leak": _leak})

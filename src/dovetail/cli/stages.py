@@ -19,8 +19,8 @@ from dovetail.cli.options import (
     RandomizerSettings,
     ShufflerSettings,
     TableOptions,
+    add_verbs,
     chosen,
-    flatten,
     given,
     shuffle_section,
 )
@@ -59,11 +59,6 @@ class DataOptions:
         """The keys of [data]."""
         lists = {"categories": split_names(self.categories) or None, "public": split_names(self.public)}
         return given(asdict(self) | lists)
-
-
-def _register_randomize(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("randomize")(flatten(_randomize))
 
 
 def _randomize(
@@ -126,11 +121,6 @@ def _rows(n: int, local: LocalDP, out: Path) -> dict[str, str]:
 
 
 MOVING = [kind.name for kind in SHUFFLERS if kind.moves_reports]
-
-
-def _register_shuffle(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("shuffle")(flatten(_shuffle))
 
 
 def _shuffle(
@@ -244,11 +234,6 @@ class MadeOptions:
         return found
 
 
-def _register_estimate(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("estimate")(flatten(_estimate))
-
-
 def _estimate(
     reports: Annotated[Path, typer.Argument(help="Parquet from `randomize`, `shuffle` or `run`; or any table.")],
     options: MadeOptions,
@@ -350,6 +335,4 @@ def _print(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, Any
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_randomize(app)
-    _register_shuffle(app)
-    _register_estimate(app)
+    add_verbs(app, {"randomize": _randomize, "shuffle": _shuffle, "estimate": _estimate})
