@@ -199,7 +199,7 @@ def _next(found: TableCheck, target: Path) -> str:
         return f"Next: name the private column: dovetail check {found.path} --private COLUMN --force"
     if found.stops:
         return f"Next: decide what stops a run, then: dovetail run {target}"
-    return f"Next: dovetail run {target}    (a rehearsal; confirm the marked lines before a release)"
+    return f"Next: dovetail run {target}    # a rehearsal; confirm the marked lines before a release"
 
 
 def register(app: typer.Typer) -> None:

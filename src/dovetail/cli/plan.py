@@ -13,6 +13,7 @@ import typer
 from dovetail.cli.options import Percent, add_verbs, as_share, as_whole
 from dovetail.cli.output import (
     Csv,
+    Facts,
     Force,
     Full,
     Json,
@@ -20,6 +21,7 @@ from dovetail.cli.output import (
     check_places,
     print_json,
     print_rows,
+    show,
     write_curve,
     write_whole,
 )
@@ -62,13 +64,10 @@ def plan_dummies(asked: dict[str, Any], *, out: Path | None, full: bool, as_json
 
         write_dummies_plan(plan, out)
         document["files"]["config"] = str(out)
-    if as_json:
-        from dovetail.report.document import to_jsonable
+    from dovetail.report.document import to_jsonable
 
-        print_json(to_jsonable(document))
-    else:
-        rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
-        print_rows(f"Plan for {plan.n:,} people, {TITLES[trust]}", rows)
+    rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
+    show(to_jsonable(document), Facts(f"Plan for {plan.n:,} people, {TITLES[trust]}", rows), as_json=as_json)
 
 
 def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[str, str]:
@@ -117,13 +116,10 @@ def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, f
         text = _vectors_config(plan)
         write_whole(out, lambda place: _write(place, text), force=force)
         document["files"] = {"config": str(out)}
-    if as_json:
-        from dovetail.report.document import to_jsonable
+    from dovetail.report.document import to_jsonable
 
-        print_json(to_jsonable(document))
-        return
     rows = _first(_rows(plan), ("protection", "randomizer", "epsilon0", "epsilon", "error"), full=full)
-    print_rows(f"Plan for {plan.n:,} people", rows)
+    show(to_jsonable(document), Facts(f"Plan for {plan.n:,} people", rows), as_json=as_json)
 
 
 def _write(place: Path, text: str) -> None:
@@ -588,22 +584,19 @@ def _plan_strings(
         "dummies_a_beginning": 257 * dummies.reach,
         "files": {"config": {"value": None, "reason": "name a file with --out"} if out is None else str(out)},
     }  # fmt: skip
-    if as_json:
-        print_json(document)
-        return
     rows = {
         f"found with {chance:.0%}": f"held by {upward(100 * share)}% of the people, about {share * n:,.0f} of them"
         for chance, share in shares.items()
     }
-    print_rows(f"Strings of {n:,} people", {
-        **rows,
+    rows |= {
         "never found": "a string that nobody holds",
         "protection": verdict.sentence(),
         **numbered(warnings_of(delta, n)),
         "promise": f"ε = {epsilon:g} with δ = {delta:g} for the whole search; the shuffler makes the noise",
         "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {dummies.reach + 1} reports",
         "messages": f"1 a person, and {257 * dummies.reach:,} dummies for each beginning that goes on",
-    })  # fmt: skip
+    }  # fmt: skip
+    show(document, Facts(f"Strings of {n:,} people", rows), as_json=as_json)
 
 
 def _config(epsilon: float, delta: float, levels: int) -> str:
