@@ -72,7 +72,7 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
 @pytest.mark.parametrize(
     "question",
     [
-        [*SHARE, "--epsilon0", "1", "--randomizer", "krr"],
+        [*SHARE, "--epsilon0", "9", "--randomizer", "krr"],
         [*MEAN, "--epsilon0", "1", "--randomizer", "laplace"],
         ["plan", "--question", "frequency", "--n", "1e5", "--k", "4", "--epsilon", "1", "--trust", "shuffler"],
         ["plan", "--question", "vector-mean", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
