@@ -142,7 +142,7 @@ MISTAKES = {
     "bounds upside down": (["--lower", "2", "--upper", "1"], "--lower must be below --upper"),
     "both domains": (["--lower", "1", "--upper", "2", "--categories", "a,b"], "not both"),
     "one category": (["--categories", "a"], "--categories must name at least two"),
-    "no budget": (["--epsilon", "0"], "`epsilon` must be"),
+    "no budget": (["--epsilon", "0"], "--epsilon must be"),
     "an existing configuration": (["--out", "there.toml"], "there.toml: exists already; use --force"),
     "a missing folder": (["--out", "no/t.toml"], "cannot be written"),
     "another encoding": (["--text-encoding", "utf-32"], "is not utf-32 text"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.waiting import PATIENCE
 
 import dovetail as dt
 from dovetail.cli.main import app, invoke
+from dovetail.cli.verbs import GROUPS
 from dovetail.cli.verbs import VERBS as NAMED
 from dovetail.core.stages import RANDOMIZERS
 
@@ -113,6 +115,37 @@ def test_no_verb_prints_the_help_and_is_bad_usage(capsys: pytest.CaptureFixture[
         assert verb in text
     assert invoke(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"dovetail {dt.__version__}"
+
+
+def test_the_overview_groups_the_verbs_and_h_asks_for_help_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["-h"]) == 0
+    text = capsys.readouterr().out
+    places = [text.index(f"\n{heading}:\n") for heading in GROUPS]
+    assert places == sorted(places) and text.index("  demo ") < text.index("  randomize ") < text.index("  study ")
+    for verb in (["plan"], ["attack", "majority"], ["collect", "new"], ["trace", "fit"]):
+        assert invoke([*verb, "-h"]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith("Usage:") and not re.search(r"<(float|int|str|text)", text)
+    assert invoke(["plan", "-h"]) == 0
+    assert re.search(r"--error NUMBER .*\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("written", ["0.95", "0,95", "95%", "95 %", "9.5e-1"])
+def test_a_probability_is_understood_as_people_write_it(written: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, "leak", "--n", "5", "--k", "3", "--p", written)
+    assert told["randomized"] == pytest.approx(0.95, rel=1e-14)
+
+
+def test_a_percentage_is_no_count_no_epsilon_and_no_error_of_a_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    mean = ["plan", "--question", "mean", "--lower", "0", "--upper", "1", "--n", "1000", "--error"]
+    for wrong in ([*mean, "3%"], [*ACCOUNT, "--epsilon0", "3%"], ["leak", "--n", "5%", "--k", "3", "--p", "0.5"]):
+        assert invoke(wrong) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "must be a number" in line
+    share = ["plan", "--question", "frequency", "--k", "3", "--n", "1000", "--epsilon0", "1", "--randomizer", "krr"]
+    everybody = document(capsys, *share, "--honest", "100%")["central"]
+    assert everybody["honest_n"] == 1000
+    assert document(capsys, *share, "--honest", "90%")["central"]["honest_n"] == 900
 
 
 # --- verbs ---------------------------------------------------------------------------------------------------------
@@ -299,20 +332,20 @@ MISTAKES = {
     "no configuration": (["run", "none.toml"], "none.toml: no such file"),
     "a directory as configuration": (["run", "."], "is a directory"),
     "epsilon0 missing": (ACCOUNT, "--epsilon0"),
-    "epsilon0 zero": ([*ACCOUNT, "--epsilon0", "0"], "`epsilon0` must be"),
-    "epsilon0 negative": ([*ACCOUNT, "--epsilon0=-1"], "`epsilon0` must be"),
-    "epsilon0 infinite": ([*ACCOUNT, "--epsilon0", "inf"], "`epsilon0` must be"),
+    "epsilon0 zero": ([*ACCOUNT, "--epsilon0", "0"], "--epsilon0 must be"),
+    "epsilon0 negative": ([*ACCOUNT, "--epsilon0=-1"], "--epsilon0 must be"),
+    "epsilon0 infinite": ([*ACCOUNT, "--epsilon0", "inf"], "--epsilon0 must be"),
     "epsilon0 is text": ([*ACCOUNT, "--epsilon0", "two"], "--epsilon0"),
-    "n a fraction": (["account", "--epsilon0", "1", "--n", "10.5", "--delta", "1e-6"], "`n` must be"),
+    "n a fraction": (["account", "--epsilon0", "1", "--n", "10.5", "--delta", "1e-6"], "--n must be"),
     "a column that the stream has not": (["demo", "--stream", "--private", "affair"], "--stream has none of it"),
-    "n zero": (["account", "--epsilon0", "1", "--n", "0", "--delta", "1e-6"], "`n` must be"),
-    "delta one": (["account", "--epsilon0", "1", "--n", "10", "--delta", "1"], "`delta` must be"),
-    "more honest than people": ([*ACCOUNT, "--epsilon0", "1", "--honest", "2000"], "`honest` must be"),
-    "k one": (["leak", "--n", "10", "--k", "1", "--p", "0.9"], "`k` must be"),
+    "n zero": (["account", "--epsilon0", "1", "--n", "0", "--delta", "1e-6"], "--n must be"),
+    "delta one": (["account", "--epsilon0", "1", "--n", "10", "--delta", "1"], "--delta must be"),
+    "more honest than people": ([*ACCOUNT, "--epsilon0", "1", "--honest", "2000"], "--honest must be"),
+    "k one": (["leak", "--n", "10", "--k", "1", "--p", "0.9"], "--k must be"),
     "p and epsilon0": (["leak", "--n", "10", "--k", "3", "--p", "0.9", "--epsilon0", "1"], "give either --p or"),
     "epsilon zero": ([*RANDOMIZE, "--epsilon", "0"], "must be greater than 0"),
     "epsilon infinite": ([*RANDOMIZE, "--epsilon", "inf"], "must be"),
-    "epsilon tiny": ([*RANDOMIZE, "--epsilon", "1e-300", "--categories", "no,yes"], "`epsilon`"),
+    "epsilon tiny": ([*RANDOMIZE, "--epsilon", "1e-300", "--categories", "no,yes"], "--epsilon"),
     "unknown category": ([*RANDOMIZE, "--epsilon", "1", "--categories", "no,maybe"], "not among the declared"),
     "undeclared categories": ([*RANDOMIZE, "--epsilon", "1"], "must declare `categories`"),
     "no such column": (["randomize", "survey.csv", "--private", "secrt", "--out", "y.parquet", "--epsilon", "1",
@@ -322,7 +355,7 @@ MISTAKES = {
                                 "cannot be written"),
     "no reports": (["shuffle", "survey.csv", "--out", "z.parquet"], "no column 'report'"),
     "alpha negative": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "mallows", "--labels", "age",
-                        "--alpha=-1"], "`alpha` must be"),
+                        "--alpha=-1"], "--alpha must be"),
     "groups for a uniform shuffle": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "uniform",
                                       "--labels", "age"], "takes no groups"),
     "best without alpha": (["shuffle", "survey.csv", "--out", "z.parquet", "--labels", "age"], "needs `alpha`"),

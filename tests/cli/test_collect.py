@@ -172,12 +172,12 @@ def test_every_kind_of_campaign_can_be_written_and_explained(
     [
         ([], "--id is missing"),
         (ASKED, "give --categories, --k, or --lower and --upper"),
-        ([*ASKED, "--k", "2.5"], "`k`"),
+        ([*ASKED, "--k", "2.5"], "--k"),
         ([*ASKED, "--categories", "a,a"], "twice"),
         ([*ASKED, *CATEGORIES, "--lower", "1"], "takes no|has no parameter|laplace"),
         ([*ASKED, "--k", "4", "--count", "0"], "`--count`"),
         ([*ASKED, "--k", "4", "--epsilon", "0"], "`--epsilon`"),
-        (["--id", "a b", *ASKED[2:], "--k", "4"], "`id`"),
+        (["--id", "a b", *ASKED[2:], "--k", "4"], "--id"),
         ([*ASKED, "--k", "4", "--close-at", "5"], "below"),
     ],
 )

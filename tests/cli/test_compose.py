@@ -41,7 +41,7 @@ WRONG = {
     "half a value": ([*TWO, "--question", "krr:epsilon=1,k=2.5"], "`k` must be a whole number"),
     "some people": ([*TWO, "--question", "krr:epsilon=1,people=3"], "for every --question or for none"),
     "too few people": ([*TWO[:2] * 3, "--n", "2"], "n must be at least the number of questions, 3, got 2"),
-    "no rounds": ([*TWO, "--rounds", "0"], "`rounds` must be"),
+    "no rounds": ([*TWO, "--rounds", "0"], "--rounds must be"),
 }
 
 

@@ -97,15 +97,15 @@ def test_a_curve_is_written_as_table_and_picture(capsys: pytest.CaptureFixture[s
 
 
 MISTAKES = {
-    "prior of the wrong length": (["--prior", "0.5,0.5"], "`prior` must hold one probability per value"),
-    "prior that does not sum to one": (["--prior", "0.5,0.5,0.5"], "`prior` must sum to 1"),
+    "prior of the wrong length": (["--prior", "0.5,0.5"], "--prior must hold one probability per value"),
+    "prior that does not sum to one": (["--prior", "0.5,0.5,0.5"], "--prior must sum to 1"),
     "prior of words": (["--prior", "a,b,c"], "--prior must be numbers"),
     "more known than there are": (["--adversary", "strong", "--known", "50,50,50"], "at most the n - 1"),
-    "half a person": (["--adversary", "strong", "--known", "0.5,1,1"], "`known` must be"),
+    "half a person": (["--adversary", "strong", "--known", "0.5,1,1"], "--known must be"),
     "known without a strong adversary": (["--known", "1,1,1"], "goes with"),
-    "more values than fit": (["--k", "1e300"], "`k` must be a whole number, at least 2 and at most 16777216"),
+    "more values than fit": (["--k", "1e300"], "--k must be a whole number, at least 2 and at most 16777216"),
     "nearness in a crowd too large": (["--n", "1e12", "--gain", "distance"], "smaller n gives an upper bound"),
-    "too many tries": (["--tries", "4"], "`tries` must be"),
+    "too many tries": (["--tries", "4"], "--tries must be"),
     "an unknown gain": (["--gain", "near"], "near"),
     "a plot of no curve": (["--plot", "leak.svg"], "add --curve n"),
     "a curve of one knowledge": (["--curve", "n", "--adversary", "strong", "--known", "1,1,1"], "--known"),

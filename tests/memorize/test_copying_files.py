@@ -173,11 +173,11 @@ def test_bad_tables_get_one_clear_line(change: Any, told: str, capsys: pytest.Ca
     [
         ([*COPYING[:4], "--generated", "q.csv"], "a fresh sample of the truth, which the model has not seen"),
         ([*COPYING, "--cells", "age"], "is a number; cells are categories"),
-        ([*COPYING, "--cells", "0"], "`cells` must be"),
+        ([*COPYING, "--cells", "0"], "--cells must be"),
         ([*COPYING, "--distance", "manhattan"], "euclidean or cosine"),
         ([*COPYING, "--overlap", "ignore"], "refuse, drop or keep"),
         ([*COPYING, "--ignore", "agee"], "did you mean 'age'"),
-        ([*COPYING, "--level", "2"], "`level` must be"),
+        ([*COPYING, "--level", "2"], "--level must be"),
         ([*COPYING, "--holdout", "gone.csv"], "no such file"),
         ([*COPYING, "--holdout", "t.csv"], "holdout: 600 of 600 rows stand in the training sample"),
         ([*COPYING, "--image-shape", "5"], "HEIGHTxWIDTH"),
@@ -383,5 +383,5 @@ def test_options_that_say_nothing_and_reports_that_are_folders_are_refused_at_on
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "--image-shape is for arrays" in refusal(capsys, *COPYING, "--image-shape", "2x2")
-    assert "`tail` must be" in refusal(capsys, *COPYING, "--tail", "100000")
+    assert "--tail must be" in refusal(capsys, *COPYING, "--tail", "100000")
     assert refusal(capsys, *COPYING, "--report", ".", "--force").endswith(".: is a folder; name a file.")

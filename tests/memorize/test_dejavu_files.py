@@ -207,10 +207,10 @@ def with_nan(rows: np.ndarray) -> np.ndarray:
         (changed(a_by_model_a=with_nan), [], "`crops` must be finite numbers; 1 of 800 are not"),
         (changed(public_by_model_b=with_nan), [], "`public` must be finite numbers; 1 of 4,000 are not"),
         (changed(a_by_model_a=lambda rows: rows[:, :-1]), [], "`public` must have 19 columns like `crops`, got 20"),
-        (changed(), ["--neighbours", "201"], "`neighbours` must be at most the public set's 200 rows, got 201"),
-        (changed(), ["--share", "0"], "`share` must be above 0 and at most 1"),
-        (changed(), ["--share", "0.01"], "`share` must be at least 1/40"),
-        (changed(), ["--distance", "taxi"], "`distance` must be euclidean or cosine"),
+        (changed(), ["--neighbours", "201"], "--neighbours must be at most the public set's 200 rows, got 201"),
+        (changed(), ["--share", "0"], "--share must be above 0 and at most 1"),
+        (changed(), ["--share", "0.01"], "--share must be at least 1/40"),
+        (changed(), ["--distance", "taxi"], "--distance must be euclidean or cosine"),
         (changed(), ["--draws", "5"], "--draws"),
     ],
 )
@@ -277,7 +277,7 @@ def test_crop_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert line in refusal(capsys, *image[1:], "--boxes", boxes)
     assert "height" in refusal(capsys, "crop", "--height", "0", "--width", "3")
-    assert "`objective` must be side or area" in refusal(capsys, *image[1:], "--objective", "volume")
+    assert "--objective must be side or area" in refusal(capsys, *image[1:], "--objective", "volume")
 
 
 @pytest.mark.parametrize(

@@ -386,14 +386,14 @@ def test_the_loss_verb_keeps_its_contract(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ("loss --length 2 --n 1 --secret 0 --mse 1", "`n` must be"),
+        ("loss --length 2 --n 1 --secret 0 --mse 1", "--n must be"),
         ("loss --length 2 --n 9 --secret 9 --mse 1", "inside the trace"),
         ("loss --length 2 --n 9 --secret x --mse 1", "--secret must be"),
-        ("loss --length 2 --n 9 --secret 3 --mse 0", "`mse` must be"),
+        ("loss --length 2 --n 9 --secret 3 --mse 0", "--mse must be"),
         ("loss --length 2 --n 9 --secret 3 --mse 1e99", "hides all"),
-        ("loss --length nan --n 9 --secret 3 --mse 1", "`length` must be"),
+        ("loss --length nan --n 9 --secret 3 --mse 1", "--length must be"),
         ("loss --kernel periodic --length 1 --n 9 --secret 3 --mse 1", "`period` must be"),
-        ("loss --length 2 --n 9 --secret 3 --mse 1 --floor 0", "`floor` must be at least"),
+        ("loss --length 2 --n 9 --secret 3 --mse 1 --floor 0", "--floor must be at least"),
         ("loss --length 1e9 --n 9 --secret 3,4 --mse 1", "nearly the same location"),
         ("loss --length 2 --n 9 --secret 3 --mse 1 --solver magic", "--solver must be"),
         ("plan nowhere.json --secret 1..2 --radius 1 --error 1 --points 9 --gap 1 --out p.json", "cannot be read"),
@@ -401,8 +401,8 @@ def test_the_loss_verb_keeps_its_contract(capsys: pytest.CaptureFixture[str]) ->
         ("fit nowhere.csv --out p.json", "no such file"),
         ("protect nowhere.csv --plan p.json --out x.txt", "are written as"),
         ("protect nowhere.csv --plan p.json --out x.csv", "cannot be read"),
-        ("protect nowhere.csv --plan p.json --out x.csv --delta 0", "`delta` must be"),
-        ("plan nowhere.json --all-times --radius 1 --error 1 --delta 2 --out p.json", "`delta` must be"),
+        ("protect nowhere.csv --plan p.json --out x.csv --delta 0", "--delta must be"),
+        ("plan nowhere.json --all-times --radius 1 --error 1 --delta 2 --out p.json", "--delta must be"),
     ],
 )
 def test_bad_input_is_one_line(arguments: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:

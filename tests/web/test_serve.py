@@ -27,7 +27,7 @@ def test_a_taken_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org", "", "127.0.0.1:80", "300.0.0.1"])
 def test_an_address_that_browsers_cannot_ask_for_is_one_line(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["web", "--no-open", "--port", "0", "--host", host]) == 2
-    assert "`host` must be one address of this machine, such as 127.0.0.1" in capsys.readouterr().err
+    assert "--host must be one address of this machine, such as 127.0.0.1" in capsys.readouterr().err
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

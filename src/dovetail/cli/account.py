@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import as_whole, flatten
-from dovetail.cli.output import Csv, Force, Json, Plot, check_places, foreign, print_json, print_rows, write_curve
+from dovetail.cli.options import add_verbs, as_share, as_whole
+from dovetail.cli.output import Csv, Facts, Force, Grid, Json, Plot, check_places, show, write_curve
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.display import downward
 from dovetail.core.errors import ParameterError
@@ -102,36 +103,27 @@ def groups_document(subject: Subject, epsilon0: float, groups: Groups, *, delta:
     }
 
 
-def print_groups(document: dict[str, Any]) -> None:
-    """A row for each group, the weakest last and by name."""
-    from rich.console import Console
-    from rich.table import Table
-
+def groups_blocks(document: dict[str, Any]) -> Iterator[Grid | str]:
+    """A row for each group, and what everybody has."""
     from dovetail.report.number_format import upward
 
-    table = Table(title="What a person of each group is promised", title_justify="left", title_style="bold", box=None)
-    table.add_column("group", overflow="fold")
-    for name in ("people", "honest", "epsilon", "attack"):
-        table.add_column(name, justify="right")
-    table.add_column("method", overflow="fold")
-    for one in document["groups"]:
-        table.add_row(
-            foreign(one["name"]),
+    rows = [
+        (
+            one["name"],
+            one["method"],
             f"{one['n']:,}",
             f"{one['honest']:,}",
             upward(one["epsilon"]),
             downward(one["attack_lower"]),
-            one["method"],
         )
-    console = Console()
-    console.print(table)
-    for line in (
-        f"everybody, whatever her group: {upward(document['epsilon'])}, as in {document['weakest']}",
-        "Groups must be public and must not depend on private values; who looks may know everybody else's.",
-        f"protection: {document['verdict']['sentence']}",
-        *document["notes"],
-    ):
-        console.print(foreign(line), markup=False, highlight=False)
+        for one in document["groups"]
+    ]
+    columns = ("group", "method", "people", "honest", "epsilon", "attack")
+    yield Grid("What a person of each group is promised", columns, rows, left=2)
+    yield f"everybody, whatever her group: {upward(document['epsilon'])}, as in {document['weakest']}"
+    yield "Groups must be public and must not depend on private values; who looks may know everybody else's."
+    yield f"protection: {document['verdict']['sentence']}"
+    yield from document["notes"]
 
 
 def _row(text: str) -> tuple[str, str, str]:
@@ -171,16 +163,17 @@ def _number(text: str) -> Any:
 WIDTH = 24  # characters of the bar
 
 
-def print_inverse(document: dict[str, Any]) -> None:
+def inverse_blocks(document: dict[str, Any]) -> Iterator[Facts]:
     """The largest epsilon0, rounded down, and how well it protects one person."""
     from dovetail.core.verdict import numbered
 
     epsilon0 = f"{math.floor(document['epsilon0'] * 1e6) / 1e6:.6f}"
     rows = {"epsilon0": epsilon0, "protection": document["verdict"]["sentence"], **numbered(document["notes"])}
-    print_rows("Largest local epsilon", rows)
+    yield Facts("Largest local epsilon", rows)
 
 
-def print_account(document: dict[str, Any]) -> None:
+def account_blocks(document: dict[str, Any]) -> Iterator[Facts | Grid | str]:
+    """The central epsilon with what it rests on, all bounds, and the files that were written."""
     from dovetail.core.verdict import numbered
 
     rows = {
@@ -198,10 +191,10 @@ def print_account(document: dict[str, Any]) -> None:
         rows["truth"] = truth_bar(document["attack_lower"], document["epsilon"])
     rows["source"] = document["source"]
     rows |= numbered(document["notes"])
-    print_rows("After shuffling", rows)
-    _print_bounds(document["bounds"])
+    yield Facts("After shuffling", rows)
+    yield from _bounds(document["bounds"])
     for kind, place in document.get("files", {}).items():
-        typer.echo(f"{kind}: {Path(place)}")
+        yield f"{kind}: {place}"
 
 
 def truth_bar(attack: float, quoted: float) -> str:
@@ -225,22 +218,14 @@ def _central_rows(document: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _print_bounds(bounds: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _bounds(bounds: dict[str, Any]) -> Iterator[Grid | str]:
     from dovetail.report.number_format import ABSENT
 
-    table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
-    table.add_column("bound", no_wrap=True)
-    table.add_column("epsilon", justify="right")
-    for name, value in bounds.items():
-        table.add_row(name, ABSENT if isinstance(value, dict) else _words(value))
-    console = Console()
-    console.print(table)
+    rows = [(name, ABSENT if isinstance(value, dict) else _words(value)) for name, value in bounds.items()]
+    yield Grid("All bounds, side by side", ("bound", "epsilon"), rows)
     for name, value in bounds.items():
         if isinstance(value, dict):
-            console.print(f"{ABSENT} {name}: {value['reason']}", markup=False, highlight=False)
+            yield f"{ABSENT} {name}: {value['reason']}"
 
 
 def _words(value: Any) -> str:
@@ -259,7 +244,7 @@ ANY, BINARY = "any", "binary"  # besides the names of randomizers: no randomizer
 class Shuffle:
     """What is shuffled, how often, and what people run."""
 
-    delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")]
+    delta: Annotated[float, typer.Option(parser=as_share, help="delta of the central guarantee, in [0, 1).")]
     n: Annotated[float | None, typer.Option(help="Distinct valid reports that are shuffled together.")] = None
     epsilon0: Annotated[float | None, typer.Option(help="Local epsilon of one report, nats.")] = None
     honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
@@ -273,7 +258,9 @@ class Shuffle:
     k: Annotated[
         float | None, typer.Option(help="With a randomizer of frequencies: values that a person can hold.")
     ] = None
-    delta0: Annotated[float, typer.Option(help="What the local promise may fail by, in [0, 1).")] = 0.0
+    delta0: Annotated[float, typer.Option(parser=as_share, help="What the local promise may fail by, in [0, 1).")] = (
+        0.0
+    )
     rounds: Annotated[float, typer.Option(help="Collections of the same people, each shuffled afresh.")] = 1
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Later randomizers may depend on earlier reports: the clones bound.")
@@ -331,11 +318,6 @@ class Curve:
     force: Force = False
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("account")(flatten(_account))
-
-
 def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, as_json: Json = False) -> None:
     """Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the largest epsilon0.
 
@@ -354,7 +336,7 @@ def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, a
         raise ParameterError("--group and --groups-file take no --n, --honest, --invert, --curve.")
     if inverse.invert:
         document = inverse_document(shuffle, inverse.epsilon, curve)
-        print_json(document) if as_json else print_inverse(document)
+        show(document, *inverse_blocks(document), as_json=as_json)
         return
     if shuffle.epsilon0 is None or inverse.epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
@@ -366,10 +348,10 @@ def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, a
         tell("guarantee of each group")
         subject = accounting_subject(shuffle, shuffle.epsilon0)
         document = groups_document(subject, shuffle.epsilon0, groups, delta=shuffle.delta)
-        print_json(document) if as_json else print_groups(document)
+        show(document, *groups_blocks(document), as_json=as_json)
         return
     document = forward_document(shuffle, shuffle.epsilon0, curve)
-    print_json(document) if as_json else print_account(document)
+    show(document, *account_blocks(document), as_json=as_json)
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
@@ -626,3 +608,8 @@ def _title(along: Axis, *, epsilon0: float, n: int, delta: float) -> str:
 
 def _value(bound: Bound | Composition) -> Any:
     return bound.epsilon if bound.epsilon is not None else {"value": None, "reason": bound.reason}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"account": _account})

@@ -24,8 +24,8 @@ from dovetail.cli.options import (
     RandomizerSettings,
     ShufflerSettings,
     TableOptions,
+    add_verbs,
     chosen,
-    flatten,
     given,
     settings_group,
     shuffle_section,
@@ -131,13 +131,6 @@ class SearchOptions:
 
     draws: Annotated[int, typer.Option(min=1, help="Orders from which the attacker learns the shuffler.")] = 500
     trials: Annotated[int, typer.Option(min=1, help="Releases that are attacked.")] = 500
-
-
-def _register_values(group: typer.Typer) -> None:
-    """Add the attacks on values to `dovetail attack`."""
-    for kind in ATTACKS:
-        group.command(kind.name)(flatten(verb_of(kind)))
-    group.command("subset")(flatten(subset))
 
 
 def verb_of(kind: type[Attack]) -> Callable[..., None]:
@@ -356,12 +349,6 @@ class AttackOptions:
     targets: Targets = 10_000
 
 
-def _register_released(group: typer.Typer) -> None:
-    """Add the verb to `dovetail attack`."""
-    _released.__annotations__["settings"] = AttackSettings
-    group.command("released")(flatten(_released))
-
-
 def _released(
     files: Annotated[
         list[Path], typer.Argument(help="Released tables of the same people: reports beside public columns.")
@@ -511,9 +498,9 @@ class ColumnOptions:
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     group = typer.Typer(help="Attacks on tables and released files, with chance level and intervals.")
-    _register_values(group)
-    _register_released(group)
-    group.command("reidentify")(flatten(_reidentify))
+    _released.__annotations__["settings"] = AttackSettings
+    verbs = {kind.name: verb_of(kind) for kind in ATTACKS}
+    add_verbs(group, {**verbs, "subset": subset, "released": _released, "reidentify": _reidentify})
     app.add_typer(group, name="attack")
 
 

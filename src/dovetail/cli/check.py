@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import flatten
+from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Force, Json, print_json, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
@@ -67,11 +67,6 @@ class DeclaredOptions:
             self.private, self.person, public, categories, self.lower, self.upper,
             privacy_budget("epsilon", self.epsilon),
         )  # fmt: skip
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("check")(flatten(_check))
 
 
 def _check(
@@ -204,4 +199,9 @@ def _next(found: TableCheck, target: Path) -> str:
         return f"Next: name the private column: dovetail check {found.path} --private COLUMN --force"
     if found.stops:
         return f"Next: decide what stops a run, then: dovetail run {target}"
-    return f"Next: dovetail run {target}    (a rehearsal; confirm the marked lines before a release)"
+    return f"Next: dovetail run {target}    # a rehearsal; confirm the marked lines before a release"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"check": _check})

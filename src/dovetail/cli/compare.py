@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import as_whole
+from dovetail.cli.options import add_verbs, as_share, as_whole
 from dovetail.cli.output import Json, Seed, entropy_of, print_json
 from dovetail.cli.progress import progress_bar
 from dovetail.core.display import guess_in_words, upward
@@ -37,17 +37,15 @@ _KNOWS = {
 }
 
 
-def _register_compare(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("compare")(_compare)
-
-
 def _compare(
     n: Annotated[float, typer.Option(help="People who will answer, once each.")],
     k: Annotated[float, typer.Option(help="Values that a person can hold.")],
-    error: Annotated[float, typer.Option(help="How far one share may be off, with probability 95 %.")],
+    error: Annotated[
+        float, typer.Option(parser=as_share, help="How far one share may be off, with probability 95 %.")
+    ],
     delta: Annotated[
-        float | None, typer.Option(help="delta of the central guarantee, well below 1/n; default 1/(100 n).")
+        float | None,
+        typer.Option(parser=as_share, help="delta of the central guarantee, well below 1/n; default 1/(100 n)."),
     ] = None,
     honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None,
     seed: Seed = None,
@@ -180,11 +178,6 @@ class Question:
     people: int | None
 
 
-def _register_compose(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("compose")(_compose)
-
-
 def _compose(
     question: Annotated[
         list[str],
@@ -194,7 +187,7 @@ def _compose(
         ),
     ],
     n: Annotated[float, typer.Option(help="Honest people, each of whom is asked.")],
-    delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")],
+    delta: Annotated[float, typer.Option(parser=as_share, help="delta of the central guarantee, in [0, 1).")],
     rounds: Annotated[float, typer.Option(help="How often everything is collected, each time shuffled afresh.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -357,5 +350,4 @@ def _composed_cells(found: dict[str, Any], upward: Any, downward: Any) -> list[s
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_compare(app)
-    _register_compose(app)
+    add_verbs(app, {"compare": _compare, "compose": _compose})

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import flatten
+from dovetail.cli.options import add_verbs, as_share
 from dovetail.cli.output import (
     Csv,
+    Facts,
     Force,
     Json,
     Plot,
     Seed,
     check_places,
     entropy_of,
-    print_json,
-    print_rows,
+    show,
     write_curve,
 )
 from dovetail.cli.progress import progress_bar
@@ -39,7 +39,9 @@ class Collection:
 
     n: Annotated[float, typer.Option(help="People in the collection.")]
     k: Annotated[float, typer.Option(help="Values that a person can hold.")]
-    p: Annotated[float | None, typer.Option(help="Probability that randomized response keeps the value.")] = None
+    p: Annotated[
+        float | None, typer.Option(parser=as_share, help="Probability that randomized response keeps the value.")
+    ] = None
     epsilon0: Annotated[float | None, typer.Option(help="Local epsilon, instead of --p.")] = None
 
     def people(self) -> int:
@@ -121,11 +123,6 @@ class Curve:
         check_places(csv=self.csv, plot=self.plot, force=self.force)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("leak")(flatten(_leak))
-
-
 def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: Json = False) -> None:
     """Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.
 
@@ -153,7 +150,7 @@ def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: J
         places = {"csv": curve.csv, "plot": curve.plot}
         files = write_curve(table, "n", **places, force=curve.force, **_drawing(adversary.gain, adversary.tries))
         document |= {"curve": table, "files": files}
-    print_json(document) if as_json else _print(answer, adversary.gain)
+    show(document, _facts(answer, adversary.gain), as_json=as_json)
 
 
 def _smaller(channel: Channel, *, people: int, query: dict[str, Any], progress: Progress) -> dict[int, Vulnerability]:
@@ -175,7 +172,7 @@ def _curve_table(answers: dict[int, Vulnerability]) -> dict[str, Any]:
     return {"n": list(answers)} | {name: [getattr(at, name) for at in answers.values()] for name in _NAMES}
 
 
-def _print(answer: Vulnerability, gain: str | None) -> None:
+def _facts(answer: Vulnerability, gain: str | None) -> Facts:
     rows = {name: f"{getattr(answer, name):.12g}" for name in _NAMES}
     if not gain:
         blind = guess_in_words(answer.randomized_shuffled, answer.prior).blind
@@ -185,7 +182,7 @@ def _print(answer: Vulnerability, gain: str | None) -> None:
         ends = answer.randomized_shuffled_bracket
         rows["randomized_shuffled"] += f" (between {ends.lower:.6g} and {ends.upper:.6g})"
     rows["error_bound"] = f"{answer.error_bound:.1e} ({answer.rounding} rounding), {answer.method}"
-    print_rows("Expected gain of the best guess" if gain else "Chance of guessing one person's value", rows)
+    return Facts("Expected gain of the best guess" if gain else "Chance of guessing one person's value", rows)
 
 
 def _document(answer: Vulnerability) -> dict[str, Any]:
@@ -223,3 +220,8 @@ def _drawing(gain: str | None, tries: int) -> dict[str, Any]:
         "log_y": False,
         "title": "Best guess of one person's value, by number of people",
     }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"leak": _leak})

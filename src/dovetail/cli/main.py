@@ -27,6 +27,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -92,7 +93,7 @@ def invoke(arguments: list[str]) -> int:
     except (StorageError, UnreachableError) as error:
         return _fail(str(error), FAILED)
     except DovetailError as error:
-        return _fail(str(error), BAD_INPUT)
+        return _fail(_as_typed(str(error), arguments), BAD_INPUT)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; nothing was written.", FAILED)
     except MemoryError:
@@ -126,6 +127,21 @@ def _in_one_line(message: str) -> str:
     return text.replace("Input should be a valid integer", "must be a whole number").replace(
         "Input should be a valid", "must be a"
     )
+
+
+def _as_typed(message: str, arguments: list[str]) -> str:
+    """A fault of a parameter, which is named as the option that was typed.
+
+    >>> _as_typed("`delta0` must be below 1, got 2.0; see `k`.", ["account", "--delta0", "2"])
+    '--delta0 must be below 1, got 2.0; see `k`.'
+    """
+    typed = {word.split("=")[0] for word in arguments if word.startswith("--")}
+
+    def name(found: re.Match[str]) -> str:
+        option = f"--{found[1].replace('_', '-')}"
+        return option if option in typed else found[0]
+
+    return re.sub(r"`(\w+)`", name, message)
 
 
 def _fail(message: str, status: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dovetail.cli.options import add_verbs, as_share
 from dovetail.cli.output import Force, Json, print_json, print_rows, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import DataError, OutputError, ParameterError
@@ -43,11 +44,6 @@ def register(main: typer.Typer) -> None:
 Sample = "CSV, Parquet, .npy, .npz or a folder of images."
 
 
-def _register_copying(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("copying")(_copying)
-
-
 def _copying(
     train: Annotated[Path, typer.Option(help=f"What the model was trained on: {Sample}")],
     generated: Annotated[list[Path], typer.Option(help="What it generated; repeat the option to compare models.")],
@@ -76,7 +72,9 @@ def _copying(
         str, typer.Option(help="Of training rows near GENERATED: auto, exact or approximate (auto: from a million).")
     ] = "auto",
     deduplicate: Annotated[bool, typer.Option("--deduplicate", help="Compare distinct rows only.")] = False,
-    level: Annotated[float, typer.Option(help="Level of each of the verdict's two families of tests.")] = 0.05,
+    level: Annotated[
+        float, typer.Option(parser=as_share, help="Level of each of the verdict's two families of tests.")
+    ] = 0.05,
     tail: Annotated[int, typer.Option(help="How many nearest points the tail tests look at.", min=1)] = 10,
     baselines: Annotated[bool, typer.Option(help="Also what other measures say.")] = True,
     reference: Annotated[
@@ -244,11 +242,6 @@ def _show_baselines(baselines: dict[str, Any]) -> None:
 # `dovetail memorize crop`: the largest part of an image that meets no object, and its free corners.
 
 
-def _register_crop(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("crop")(_crop)
-
-
 def _crop(
     height: Annotated[int, typer.Option(help="Of the image, pixels.", min=1)],
     width: Annotated[int, typer.Option(help="Of the image, pixels.", min=1)],
@@ -322,18 +315,13 @@ def _text(corners: list[float] | tuple[float, ...]) -> str:
 # `dovetail memorize dejavu`: does an encoder tell from a crop what only its training images could have taught it.
 
 
-def _register_dejavu(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("dejavu")(_dejavu)
-
-
 def _dejavu(
     pairs: Annotated[
         list[Path], typer.Argument(help="One file for each pair of models: .npz, .parquet, or a folder of .npy.")
     ],
     neighbours: Annotated[int, typer.Option(help="K of the attack.", min=1)] = 100,
     share: Annotated[
-        float, typer.Option(help="p of the headline score(p): of the images, the most confident.")
+        float, typer.Option(parser=as_share, help="p of the headline score(p): of the images, the most confident.")
     ] = 0.2,
     distance: Annotated[str, typer.Option(help="euclidean (as published) or cosine.")] = "euclidean",
     draws: Annotated[int, typer.Option(help="Of the bootstrap and of the permutation.", min=100)] = 2000,
@@ -402,5 +390,4 @@ def _show_dejavu(document: dict[str, Any]) -> None:
         console.print(f"- {line}", markup=False, highlight=False)
 
 
-for add_verb in (_register_copying, _register_dejavu, _register_crop):
-    add_verb(app)
+add_verbs(app, {"copying": _copying, "crop": _crop, "dejavu": _dejavu})

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, make_dataclass
+from decimal import Decimal
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from dovetail.core.registry import Declared
 from dovetail.core.settings import Parameter, split_names
@@ -30,7 +34,13 @@ def as_whole(value: float | None) -> Any:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
-# Options in groups: a verb takes dataclasses, and the command line lists their fields one by one.
+# Verbs: what they take stands in the signature, also as dataclasses, whose fields are listed one by one.
+
+
+def add_verbs(app: typer.Typer, verbs: Mapping[str, Callable[..., Any]]) -> None:
+    """Add verbs to the command line or to a group of it, by name."""
+    for name, verb in verbs.items():
+        app.command(name)(flatten(verb))
 
 
 def flatten(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,17 +71,66 @@ def flatten(verb: Callable[..., Any]) -> Callable[..., Any]:
 def _options(parameter: inspect.Parameter, hint: Any) -> Iterator[inspect.Parameter]:
     kind = inspect.Parameter.KEYWORD_ONLY
     if not is_dataclass(hint):
-        yield parameter.replace(kind=kind, annotation=hint)
+        yield parameter.replace(kind=kind, annotation=_plainly(hint))
         return
     hints = get_type_hints(hint, include_extras=True)
     for field in fields(hint):
         default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(field.name, kind, default=default, annotation=_as_option(hints[field.name]))
+        yield inspect.Parameter(field.name, kind, default=default, annotation=_plainly(_as_option(hints[field.name])))
 
 
 def _as_option(hint: Any) -> Any:
+    """An option with this help, where a type is annotated with nothing but a sentence."""
     said = getattr(hint, "__metadata__", ())
     return Annotated[hint.__origin__, typer.Option(help=said[0])] if said and isinstance(said[0], str) else hint
+
+
+def _plainly(hint: Any) -> Any:
+    """An option whose type is named as people name it, and that takes numbers as they write them."""
+    if get_origin(hint) is not Annotated or not isinstance(get_args(hint)[1], OptionInfo):
+        return hint
+    kind, option = _plain(hint), copy(get_args(hint)[1])
+    if option.metavar is None:
+        option.metavar = next((word for known, word in _TYPES if kind == known), None)
+    if kind is float and option.parser is None and option.min is None and option.max is None:
+        option.parser = number
+    return Annotated[get_args(hint)[0], option]
+
+
+_TYPES = ((float, "NUMBER"), (int, "COUNT"), (str, "TEXT"), (Path, "PATH"), (list[str], "TEXT"), (list[Path], "PATH"))
+_DECIMAL_COMMA = re.compile(r"-?0,[0-9]+(e-?[0-9]+)?", re.IGNORECASE)  # after 0 it cannot stand for thousands
+
+
+class Percent(float):
+    """A share that was written with a percent sign."""
+
+
+def number(text: str) -> float:
+    """A number as people write it: 0.03, 3e-2 or 0,03.
+
+    >>> number("0,03"), number("1e6")
+    (0.03, 1000000.0)
+    >>> number("1,000")
+    Traceback (most recent call last):
+    ValueError: must be a number such as 0.03 or 1e6, got '1,000'
+    """
+    bare = str(text).strip()
+    try:
+        return float(bare.replace(",", ".") if _DECIMAL_COMMA.fullmatch(bare) else bare)
+    except ValueError:
+        raise ValueError(f"must be a number such as 0.03 or 1e6, got {text!r}") from None
+
+
+def as_share(text: str) -> float:
+    """A probability or a share as people write it, also in percent.
+
+    >>> as_share("3%"), as_share("0,5 %"), as_share("0.03")
+    (0.03, 0.005, 0.03)
+    """
+    bare = str(text).strip()
+    if not bare.endswith("%"):
+        return number(bare)
+    return Percent(Decimal(repr(number(bare[:-1]))).scaleb(-2))
 
 
 # Options that mechanisms declare, one for each setting of a randomizer, shuffler or attack; and groups of people.

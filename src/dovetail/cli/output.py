@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -47,6 +47,45 @@ def foreign(text: str) -> Text:
 
 def _in_json(letter: str) -> str:
     return letter if letter == "\n" or is_harmless(letter) else json.dumps(letter)[1:-1]
+
+
+class Facts(NamedTuple):
+    """A table of two columns: what, and the number."""
+
+    title: str
+    rows: Mapping[str, str | Text]
+
+
+class Grid(NamedTuple):
+    """A table of words; the first `left` columns are aligned left, numbers right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    left: int = 1
+
+
+def show(document: Any, *blocks: Facts | Grid | str, as_json: bool) -> None:
+    """Print what a verb found: the document for machines, or its tables and lines for people."""
+    if as_json:
+        print_json(document)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for block in blocks:
+        if isinstance(block, Facts):
+            print_rows(*block)
+        elif isinstance(block, Grid):
+            table = Table(title=block.title, title_justify="left", title_style="bold", box=None)
+            for place, name in enumerate(block.columns):
+                table.add_column(name, justify="left" if place < block.left else "right", overflow="fold")
+            for row in block.rows:
+                table.add_row(*map(foreign, row))
+            console.print(table)
+        else:
+            console.print(foreign(block))
 
 
 def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:

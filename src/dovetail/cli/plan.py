@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import as_whole, flatten
+from dovetail.cli.options import Percent, add_verbs, as_share, as_whole
 from dovetail.cli.output import (
     Csv,
+    Facts,
     Force,
     Full,
     Json,
@@ -20,6 +21,7 @@ from dovetail.cli.output import (
     check_places,
     print_json,
     print_rows,
+    show,
     write_curve,
     write_whole,
 )
@@ -62,13 +64,10 @@ def plan_dummies(asked: dict[str, Any], *, out: Path | None, full: bool, as_json
 
         write_dummies_plan(plan, out)
         document["files"]["config"] = str(out)
-    if as_json:
-        from dovetail.report.document import to_jsonable
+    from dovetail.report.document import to_jsonable
 
-        print_json(to_jsonable(document))
-    else:
-        rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
-        print_rows(f"Plan for {plan.n:,} people, {TITLES[trust]}", rows)
+    rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
+    show(to_jsonable(document), Facts(f"Plan for {plan.n:,} people, {TITLES[trust]}", rows), as_json=as_json)
 
 
 def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[str, str]:
@@ -117,13 +116,10 @@ def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, f
         text = _vectors_config(plan)
         write_whole(out, lambda place: _write(place, text), force=force)
         document["files"] = {"config": str(out)}
-    if as_json:
-        from dovetail.report.document import to_jsonable
+    from dovetail.report.document import to_jsonable
 
-        print_json(to_jsonable(document))
-        return
     rows = _first(_rows(plan), ("protection", "randomizer", "epsilon0", "epsilon", "error"), full=full)
-    print_rows(f"Plan for {plan.n:,} people", rows)
+    show(to_jsonable(document), Facts(f"Plan for {plan.n:,} people", rows), as_json=as_json)
 
 
 def _write(place: Path, text: str) -> None:
@@ -219,10 +215,14 @@ class Question:
     ] = None
     delta: Annotated[
         float | None,
-        typer.Option(help="delta of the central guarantee; default: a power of ten, at most 1e-6 and 1/(100 n)."),
+        typer.Option(
+            parser=as_share,
+            help="delta of the central guarantee; default: a power of ten, at most 1e-6 and 1/(100 n).",
+        ),
     ] = None
     honest: Annotated[
-        float | None, typer.Option(help="People assumed honest, or their share, such as 0.9; default all.")
+        float | None,
+        typer.Option(parser=as_share, help="People assumed honest, or their share, such as 0.9; default all."),
     ] = None
     shuffler: Annotated[
         str | None, typer.Option(help="Shuffle to plan for: everybody together (default), or inside groups.")
@@ -248,7 +248,10 @@ class Targets:
     """What is wanted."""
 
     error: Annotated[
-        float | None, typer.Option(help="Wanted: how far one share or the mean may be off, with probability 95 %.")
+        float | None,
+        typer.Option(
+            parser=as_share, help="Wanted: how far one share or the mean may be off, with probability 95 %."
+        ),
     ] = None
     epsilon: Annotated[
         float | None, typer.Option(help="Wanted: central epsilon, nats; with --error as well, its ceiling.")
@@ -268,11 +271,6 @@ class Targets:
         Literal["any", "flat"],
         typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
     ] = "any"
-
-
-def _register_plan(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("plan")(flatten(_plan))
 
 
 def _plan(
@@ -296,6 +294,8 @@ def _plan(
     Example: dovetail plan --question frequency --k 4 --error 0.02 --epsilon 0.1
     """
     check_places(csv=csv, plot=plot, out=out, force=force)
+    if question.question != "frequency" and isinstance(targets.error, Percent):
+        raise ParameterError("--error of a mean must be a number, not a percentage.")
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
     if question.question == "vector-mean":
         plan_vectors_verb({**asked, "csv": csv, "plot": plot}, out=out, force=force, full=full, as_json=as_json)
@@ -342,8 +342,11 @@ def _people(question: Question) -> dict[str, Any]:
 
         check_shuffle(shuffler, grouped=question.groups is not None or question.smallest_group is not None)
     whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group", "dimension")}
-    a_share = question.honest is not None and 0.0 < question.honest < 1.0
-    return {**given, **whole, "honest": question.honest if a_share else as_whole(question.honest)}
+    honest: Any = question.honest
+    if isinstance(honest, Percent) and honest == 1.0:
+        honest = None  # all of them, and not one
+    a_share = honest is not None and (isinstance(honest, Percent) or 0.0 < honest < 1.0)
+    return {**given, **whole, "honest": honest if a_share else as_whole(honest)}
 
 
 def _drawing(plan: CollectionPlan) -> dict[str, Any]:
@@ -436,11 +439,6 @@ WORDS = {
     "joint": "all, in one report",
     "one": "one each, drawn by chance",
 }
-
-
-def _register_plan_questions(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("plan-questions")(_plan_questions)
 
 
 def _plan_questions(
@@ -547,15 +545,10 @@ def _print_questions(document: dict[str, Any]) -> None:
 CHANCES = (0.5, 0.95, 0.99)
 
 
-def _register_plan_strings(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("plan-strings")(_plan_strings)
-
-
 def _plan_strings(
     n: Annotated[int, typer.Option(min=2, help="People who take part.")],
     epsilon: Annotated[float, typer.Option(help="Of the whole search, about one person's string; nats.")],
-    delta: Annotated[float, typer.Option(help="Its slack.")] = 1e-6,
+    delta: Annotated[float, typer.Option(parser=as_share, help="Its slack.")] = 1e-6,
     levels: Annotated[int, typer.Option(min=1, max=64, help="Bytes of a string that are asked for.")] = 8,
     out: Annotated[Path | None, typer.Option(help="Write the configuration of such a rehearsal.")] = None,
     force: Force = False,
@@ -593,22 +586,19 @@ def _plan_strings(
         "dummies_a_beginning": 257 * dummies.reach,
         "files": {"config": {"value": None, "reason": "name a file with --out"} if out is None else str(out)},
     }  # fmt: skip
-    if as_json:
-        print_json(document)
-        return
     rows = {
         f"found with {chance:.0%}": f"held by {upward(100 * share)}% of the people, about {share * n:,.0f} of them"
         for chance, share in shares.items()
     }
-    print_rows(f"Strings of {n:,} people", {
-        **rows,
+    rows |= {
         "never found": "a string that nobody holds",
         "protection": verdict.sentence(),
         **numbered(warnings_of(delta, n)),
         "promise": f"ε = {epsilon:g} with δ = {delta:g} for the whole search; the shuffler makes the noise",
         "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {dummies.reach + 1} reports",
         "messages": f"1 a person, and {257 * dummies.reach:,} dummies for each beginning that goes on",
-    })  # fmt: skip
+    }  # fmt: skip
+    show(document, Facts(f"Strings of {n:,} people", rows), as_json=as_json)
 
 
 def _config(epsilon: float, delta: float, levels: int) -> str:
@@ -621,6 +611,4 @@ def _config(epsilon: float, delta: float, levels: int) -> str:
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_plan(app)
-    _register_plan_questions(app)
-    _register_plan_strings(app)
+    add_verbs(app, {"plan": _plan, "plan-questions": _plan_questions, "plan-strings": _plan_strings})

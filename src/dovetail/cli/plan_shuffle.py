@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import TableOptions, flatten
+from dovetail.cli.options import TableOptions, add_verbs, as_share
 from dovetail.cli.output import Force, Json, print_json, print_rows, write_whole
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
@@ -35,7 +35,8 @@ class FrontierOptions:
     ] = None
     epsilon: Annotated[float, typer.Option(help="With --frontier: local epsilon of the simulated reports.")] = 2.0
     agree: Annotated[
-        float, typer.Option(help="With --frontier: share of a region that holds its value, above 0.5.")
+        float,
+        typer.Option(parser=as_share, help="With --frontier: share of a region that holds its value, above 0.5."),
     ] = 0.8
     report: Annotated[Path | None, typer.Option(help="With --frontier: write a page (HTML) with the curves.")] = None
 
@@ -195,11 +196,6 @@ class Grouping:
         )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("plan-shuffle")(flatten(_plan_shuffle))
-
-
 def _plan_shuffle(
     grouping: Grouping,
     comparing: FrontierOptions,
@@ -317,3 +313,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return "inf" if math.isinf(value) else f"{value:.6g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"plan-shuffle": _plan_shuffle})

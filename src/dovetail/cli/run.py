@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Force, Full, Json, after_writing, print_json, print_summary, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import ParameterError
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 
 
 # `dovetail run`: the main job.
-
-
-def _register_run(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("run")(_run)
 
 
 def _run(
@@ -90,11 +86,6 @@ def _estimate_again(document: dict[str, Any], folder: Path) -> list[str]:
 
 
 # `dovetail demo`: the main job on a real survey that ships with the package, or on a synthetic stream.
-
-
-def _register_demo(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("demo")(_demo)
 
 
 def configuration(private: str, *, epsilon: float, seed: int, trials: int = 10) -> dict[str, Any]:
@@ -217,5 +208,4 @@ def _demo(
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_run(app)
-    _register_demo(app)
+    add_verbs(app, {"run": _run, "demo": _demo})

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dovetail.cli.options import (
     GroupOptions,
@@ -19,12 +17,12 @@ from dovetail.cli.options import (
     RandomizerSettings,
     ShufflerSettings,
     TableOptions,
+    add_verbs,
     chosen,
-    flatten,
     given,
     shuffle_section,
 )
-from dovetail.cli.output import Force, Json, Seed, description_of, entropy_of, print_json, print_rows, write_reports
+from dovetail.cli.output import Facts, Force, Grid, Json, Seed, description_of, entropy_of, show, write_reports
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
@@ -33,7 +31,6 @@ from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, FrequencyRandomizer, Nu
 from dovetail.job.build import build_collection, build_randomizer, fit_beside
 from dovetail.job.config import EstimateSection, RandomizeSection, RunConfig, ShuffleSection, parse_config
 from dovetail.job.evaluate import estimates
-from dovetail.report.charts import printable
 from dovetail.report.document import IntervalEstimates, Missing, to_jsonable
 from dovetail.shuffle.identity import Identity
 from dovetail.table.csv_text import WrittenOtherwise
@@ -61,11 +58,6 @@ class DataOptions:
         """The keys of [data]."""
         lists = {"categories": split_names(self.categories) or None, "public": split_names(self.public)}
         return given(asdict(self) | lists)
-
-
-def _register_randomize(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("randomize")(flatten(_randomize))
 
 
 def _randomize(
@@ -98,10 +90,8 @@ def _randomize(
     description = describe_reports(made, known, rng.provenance, columns=reports.columns)
     write_reports(pl.concat([collection.survey.public, reports], how="horizontal"), out, description, force=force)
     local = made.guarantee.drawn_from(rng.provenance)
-    if as_json:
-        print_json(_document(collection.n, local, description, out))
-    else:
-        print_rows("Randomized", _rows(collection.n, local, out))
+    document = _document(collection.n, local, description, out)
+    show(document, Facts("Randomized", _rows(collection.n, local, out)), as_json=as_json)
 
 
 def _config(data: dict[str, Any], randomize: dict[str, Any], *, seed: int | None) -> RunConfig:
@@ -128,11 +118,6 @@ def _rows(n: int, local: LocalDP, out: Path) -> dict[str, str]:
 
 
 MOVING = [kind.name for kind in SHUFFLERS if kind.moves_reports]
-
-
-def _register_shuffle(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("shuffle")(flatten(_shuffle))
 
 
 def _shuffle(
@@ -192,24 +177,21 @@ def _section(raw: dict[str, Any]) -> ShuffleSection:
 
 def _tell(fitted: Shuffler, order: OrderPrivacy, description: dict[str, Any], out: Path, *, as_json: bool) -> None:
     shown = {name: "inf" if value == math.inf else value for name, value in fitted.summary().items()}
-    if as_json:
-        document = {
-            "n": fitted.n,
-            "shuffler": fitted.name,
-            "alpha": "inf" if order.alpha == math.inf else order.alpha,
-            "source": order.source,
-            "caveats": order.caveats,
-            "summary": shown,
-            "entropy": description["entropy"],
-            "files": {"reports": str(out)},
-        }
-        print_json(document)
-        return
+    document = {
+        "n": fitted.n,
+        "shuffler": fitted.name,
+        "alpha": "inf" if order.alpha == math.inf else order.alpha,
+        "source": order.source,
+        "caveats": order.caveats,
+        "summary": shown,
+        "entropy": description["entropy"],
+        "files": {"reports": str(out)},
+    }
     rows = {"reports": f"{fitted.n:,} in {out}", **{name: str(value) for name, value in shown.items()}}
     rows["source"] = order.source
     if order.caveats:
         rows["caution"] = "; ".join(order.caveats)
-    print_rows("Shuffled", rows)
+    show(document, Facts("Shuffled", rows), as_json=as_json)
 
 
 # `dovetail estimate`: the analyst's stage on a file of reports.
@@ -244,11 +226,6 @@ class MadeOptions:
         if question == "mean" and (self.lower is None or self.upper is None):
             raise ParameterError(f"--randomizer {self.randomizer} needs --lower and --upper.")
         return found
-
-
-def _register_estimate(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("estimate")(flatten(_estimate))
 
 
 def _estimate(
@@ -290,10 +267,8 @@ def _estimate(
         Identity(table.height) if section is None else fit_beside(section, public, n=table.height),
         wanted=EstimateSection(by=wanted, min_group_size=min_group_size), labels=known or ["mean"], truth=None,
     )  # fmt: skip
-    if as_json:
-        print_json(to_jsonable(answer))
-    else:
-        _print(answer.overall, answer.groups, answer.withheld)
+    blocks = _blocks(answer.overall, answer.groups, answer.withheld)
+    show(to_jsonable(answer), *blocks, as_json=as_json)
 
 
 def _made(reports: Path, told: dict[str, Any]) -> dict[str, Any]:
@@ -325,33 +300,27 @@ def _randomizer(made: dict[str, Any]) -> FrequencyRandomizer | NumericRandomizer
     return build_randomizer(section, data, tuple(data.categories) if data.categories else None)
 
 
-def _print(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, Any]]) -> None:
-    table = Table(title="Estimates with 95 % intervals", title_justify="left", title_style="bold")
-    for heading in ("group", "label"):
-        table.add_column(heading, style="cyan")
-    for heading in ("estimate", "standard error", "interval", "n"):
-        table.add_column(heading, justify="right")
-    for entry in [overall, *(groups if isinstance(groups, list) else [])]:
-        where = "everybody" if entry.by is None else f"{entry.by} = {entry.group}"
+def _blocks(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, Any]]) -> Iterator[Grid | str]:
+    rows = [
+        (
+            "everybody" if entry.by is None else f"{entry.by} = {entry.group}",
+            str(label),
+            f"{value:.4g}",
+            f"{error:.2g}",
+            f"{low:.4g} to {high:.4g}",
+            f"{entry.n:,}",
+        )
+        for entry in [overall, *(groups if isinstance(groups, list) else [])]
         for label, value, error, (low, high) in zip(
             entry.labels, entry.value, entry.standard_error, entry.interval, strict=True
-        ):
-            table.add_row(
-                Text(printable(where)),
-                Text(printable(label)),
-                f"{value:.4g}",
-                f"{error:.2g}",
-                f"{low:.4g} to {high:.4g}",
-                f"{entry.n:,}",
-            )
-    console = Console(markup=False, highlight=False)
-    console.print(table)
+        )
+    ]
+    columns = ("group", "label", "estimate", "standard error", "interval", "n")
+    yield Grid("Estimates with 95 % intervals", columns, rows, left=2)
     for item in withheld:
-        console.print(f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)")
+        yield f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)"
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_randomize(app)
-    _register_shuffle(app)
-    _register_estimate(app)
+    add_verbs(app, {"randomize": _randomize, "shuffle": _shuffle, "estimate": _estimate})

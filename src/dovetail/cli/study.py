@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Json, print_json, print_rows
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 HOME = Path(__file__).parents[3] / "studies"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("study")(_study)
 
 
 def _study(
@@ -143,3 +139,8 @@ def module(name: str) -> ModuleType:
     if root not in sys.path:
         sys.path.insert(0, root)
     return importlib.import_module(f"studies.{name}.run")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"study": _study})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import flatten
+from dovetail.cli.options import add_verbs, as_share
 from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.checks import share
@@ -108,11 +108,6 @@ def write_report(place: Path | None, document: dict[str, Any], *, force: bool) -
 # `dovetail text candidates`: public documents become the candidates of every release.
 
 
-def _register_candidates(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("candidates")(flatten(_candidates))
-
-
 def _candidates(
     public: Annotated[Path, typer.Argument(help="Public documents: .jsonl, .csv or .parquet.")],
     out: Annotated[Path, typer.Option(help="File (.npz) for candidates and encoder.")],
@@ -187,17 +182,14 @@ def _recoder(trial: RecoderTrial) -> str:
 # `dovetail text plan`: which epsilon selects a good candidate.
 
 
-def _register_plan(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("plan")(_plan)
-
-
 def _plan(
     candidates: Annotated[int, typer.Option(help="How many candidates there are.", min=1)],
     depth: Annotated[
         float, typer.Option(help="Lead of good candidates: as much as this many sentences can move.", min=0)
     ],
-    probability: Annotated[float, typer.Option(help="How surely a good candidate shall be released.")] = 0.95,
+    probability: Annotated[
+        float, typer.Option(parser=as_share, help="How surely a good candidate shall be released.")
+    ] = 0.95,
     epsilon: Annotated[float | None, typer.Option(help="Asks how many good candidates it takes.")] = None,
     good: Annotated[
         int | None, typer.Option(help="Good candidates; asks which epsilon it takes. [default: 1]", min=1)
@@ -245,11 +237,6 @@ def _plan(
 
 
 # `dovetail text evaluate`: what released embeddings are good for, on documents whose classes are known.
-
-
-def _register_evaluate(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("evaluate")(flatten(_evaluate))
 
 
 def _evaluate(
@@ -346,11 +333,6 @@ def _print(rows: list[dict[str, Any]]) -> None:
 # `dovetail text attack`: how often a released embedding gives a sentence away.
 
 
-def _register_attack(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("attack")(flatten(_attack))
-
-
 def _attack(
     documents: Annotated[Path, typer.Argument(help="Documents for a rehearsal: nothing is released.")],
     candidates: CandidatesFile,
@@ -411,11 +393,6 @@ def _print_attacks(rows: list[dict[str, Any]]) -> None:
 # `dovetail text protect`: private documents become public embeddings.
 
 
-def _register_protect(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("protect")(flatten(_protect))
-
-
 def _protect(
     documents: Annotated[Path, typer.Argument(help="Private documents: .jsonl, .csv or .parquet.")],
     candidates: CandidatesFile,
@@ -432,7 +409,9 @@ def _protect(
     shuffled: Annotated[
         bool, typer.Option("--shuffle", help="Release rows without names in a uniform order, for a collection.")
     ] = False,
-    delta: Annotated[float, typer.Option(help="--shuffle: delta of what it adds for whole documents.")] = 1e-6,
+    delta: Annotated[
+        float, typer.Option(parser=as_share, help="--shuffle: delta of what it adds for whole documents.")
+    ] = 1e-6,
     report: ReportFile = None,
     seed: Seed = None,
     force: Force = False,
@@ -589,8 +568,9 @@ app = typer.Typer(
     embeddings are good for, and what they give away), protect (private documents).
     """,
 )
-for add_verb in (_register_candidates, _register_plan, _register_evaluate, _register_attack, _register_protect):
-    add_verb(app)
+add_verbs(
+    app, {"candidates": _candidates, "plan": _plan, "evaluate": _evaluate, "attack": _attack, "protect": _protect}
+)
 
 
 def register(main: typer.Typer) -> None:

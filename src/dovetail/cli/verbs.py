@@ -11,94 +11,112 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-# verb -> module whose `register` adds it, first sentence of its help
-VERBS = {
-    "run": (
-        "dovetail.cli.run",
-        "A table goes in; a sanitized table, estimates with errors and a privacy report come out.",
-    ),
-    "demo": (
-        "dovetail.cli.run",
-        "A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers side by side.",
-    ),
-    "plan": (
-        "dovetail.cli.plan",
-        "Plan a collection: how many people, which epsilon, how accurate, and what risk that is.",
-    ),
-    "check": (
-        "dovetail.cli.check",
-        "List every problem of a table with a remedy each, and write the configuration that `run` takes.",
-    ),
-    "web": (
-        "dovetail.cli.web",
-        "The planner and the reader in a browser: plan, check a table, rehearse, compare; all on this machine.",
-    ),
-    "plan-shuffle": (
-        "dovetail.cli.plan_shuffle",
-        "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",
-    ),
-    "plan-strings": (
-        "dovetail.cli.plan",
-        "Which strings a search without a list of candidates finds: how many people must hold one.",
-    ),
-    "plan-questions": (
-        "dovetail.cli.plan",
-        "Several columns of the same people: what each way to ask them promises a person, and how accurate it is.",
-    ),
-    "compare": (
-        "dovetail.cli.compare",
-        "Mechanisms of equal accuracy, side by side: what each leaks to three adversaries.",
-    ),
-    "randomize": (
-        "dovetail.cli.stages",
-        "Turn a private column into locally private reports, one per row, in a fresh random order of the rows.",
-    ),
-    "shuffle": (
-        "dovetail.cli.stages",
-        "Reorder a batch of reports; a uniform shuffle drops the public columns, the others keep them beside.",
-    ),
-    "estimate": (
-        "dovetail.cli.stages",
-        "Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.",
-    ),
-    "account": (
-        "dovetail.cli.account",
-        "Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the largest "
-        "epsilon0.",
-    ),
-    "compose": (
-        "dovetail.cli.compare",
-        "Several questions to the same people: four ways to collect the answers, and what each promises a person.",
-    ),
-    "leak": (
-        "dovetail.cli.leak",
-        "Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.",
-    ),
-    "trace": (
-        "dovetail.cli.trace",
-        "Location traces: noise for a whole trace that hides secret times although the times around them tell much.",
-    ),
-    "memorize": (
-        "dovetail.cli.memorize",
-        "Does a model repeat its data: tests of generators and encoders that find memorization and promise nothing.",
-    ),
-    "study": (
-        "dovetail.cli.study",
-        "Reproduce a figure or a claim: a table, a picture, and whether it holds.",
-    ),
-    "attack": (
-        "dovetail.cli.attack",
-        "Attacks on tables and released files, with chance level and intervals.",
-    ),
-    "text": (
-        "dovetail.cli.text",
-        "Sentence privacy of documents: a document is released as one public embedding that hides any one sentence.",
-    ),
-    "collect": (
-        "dovetail.cli.collect",
-        "The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.",
-    ),
+# heading in the overview -> verb -> module whose `register` adds it, first sentence of its help
+GROUPS = {
+    "Start here": {
+        "demo": (
+            "dovetail.cli.run",
+            "A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers "
+            "side by side.",
+        ),
+        "check": (
+            "dovetail.cli.check",
+            "List every problem of a table with a remedy each, and write the configuration that `run` takes.",
+        ),
+        "plan": (
+            "dovetail.cli.plan",
+            "Plan a collection: how many people, which epsilon, how accurate, and what risk that is.",
+        ),
+        "run": (
+            "dovetail.cli.run",
+            "A table goes in; a sanitized table, estimates with errors and a privacy report come out.",
+        ),
+        "web": (
+            "dovetail.cli.web",
+            "The planner and the reader in a browser: plan, check a table, rehearse, compare; all on this machine.",
+        ),
+    },
+    "Stages, on files": {
+        "randomize": (
+            "dovetail.cli.stages",
+            "Turn a private column into locally private reports, one per row, in a fresh random order of the rows.",
+        ),
+        "shuffle": (
+            "dovetail.cli.stages",
+            "Reorder a batch of reports; a uniform shuffle drops the public columns, the others keep them beside.",
+        ),
+        "estimate": (
+            "dovetail.cli.stages",
+            "Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.",
+        ),
+    },
+    "Numbers": {
+        "account": (
+            "dovetail.cli.account",
+            "Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the "
+            "largest epsilon0.",
+        ),
+        "compose": (
+            "dovetail.cli.compare",
+            "Several questions to the same people: four ways to collect the answers, and what each promises "
+            "a person.",
+        ),
+        "leak": (
+            "dovetail.cli.leak",
+            "Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is "
+            "in reach.",
+        ),
+        "compare": (
+            "dovetail.cli.compare",
+            "Mechanisms of equal accuracy, side by side: what each leaks to three adversaries.",
+        ),
+        "plan-questions": (
+            "dovetail.cli.plan",
+            "Several columns of the same people: what each way to ask them promises a person, and how "
+            "accurate it is.",
+        ),
+        "plan-shuffle": (
+            "dovetail.cli.plan_shuffle",
+            "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",
+        ),
+        "plan-strings": (
+            "dovetail.cli.plan",
+            "Which strings a search without a list of candidates finds: how many people must hold one.",
+        ),
+    },
+    "Service": {
+        "collect": (
+            "dovetail.cli.collect",
+            "The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.",
+        ),
+    },
+    "Research": {
+        "attack": (
+            "dovetail.cli.attack",
+            "Attacks on tables and released files, with chance level and intervals.",
+        ),
+        "text": (
+            "dovetail.cli.text",
+            "Sentence privacy of documents: a document is released as one public embedding that hides any "
+            "one sentence.",
+        ),
+        "trace": (
+            "dovetail.cli.trace",
+            "Location traces: noise for a whole trace that hides secret times although the times around "
+            "them tell much.",
+        ),
+        "memorize": (
+            "dovetail.cli.memorize",
+            "Does a model repeat its data: tests of generators and encoders that find memorization and "
+            "promise nothing.",
+        ),
+        "study": (
+            "dovetail.cli.study",
+            "Reproduce a figure or a claim: a table, a picture, and whether it holds.",
+        ),
+    },
 }
+VERBS = {verb: entry for verbs in GROUPS.values() for verb, entry in verbs.items()}
 
 
 @cache
@@ -155,5 +173,6 @@ class VerbGroup(TyperGroup):
         return list(listed.shell_complete(type(ctx)(listed), incomplete))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+        for heading, verbs in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(verb, line) for verb, (_, line) in verbs.items()])

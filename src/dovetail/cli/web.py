@@ -6,12 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.options import add_verbs
 from dovetail.core.extras import require
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("web")(_web)
 
 
 def _web(
@@ -34,3 +30,8 @@ def _web(
     from dovetail.web.app import serve
 
     serve(host=host, port=port, browse=open, tell=typer.echo)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add_verbs(app, {"web": _web})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import flatten
+from dovetail.cli.options import add_verbs, as_share
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.cli.progress import progress_bar
 from dovetail.cli.trace.options import TraceOptions
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 
 # `dovetail trace fit`: a kernel from public traces.
-
-
-def _register_fit(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("fit")(flatten(_fit))
 
 
 def _fit(
@@ -293,11 +288,6 @@ def _error(document: dict[str, Any]) -> str:
 USUALLY_TRIED = 12  # budgets until the least one is known within half a percent
 
 
-def _register_plan(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("plan")(flatten(_plan))
-
-
 def _plan(
     prior: Annotated[Path, typer.Argument(help="Prior as `trace fit` writes it.")],
     out: Annotated[Path, typer.Option(help="JSON file for the plan.")],
@@ -314,7 +304,7 @@ def _plan(
     epsilon: Annotated[
         float | None, typer.Option(help="Wanted guarantee instead of --error: epsilon at --delta.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="Delta of --epsilon, and of what is printed.")] = 1e-5,
+    delta: Annotated[float, typer.Option(parser=as_share, help="Delta of --epsilon, and of what is printed.")] = 1e-5,
     times: Annotated[Path | None, typer.Option(help="A table whose first trace gives the time stamps.")] = None,
     points: Annotated[int | None, typer.Option(help="Points of a typical trace, instead of --times.")] = None,
     gap: Annotated[float | None, typer.Option(help="Seconds between points, with --points.")] = None,
@@ -454,11 +444,6 @@ def _stamps(times: Path | None, points: int | None, gap: float | None, columns: 
 
 MOST_POINTS = 1000  # as matrices; beyond it products by Fourier transforms, for one secret location
 MOST_LONG = 10_000_000
-
-
-def _register_loss(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("loss")(_loss)
 
 
 def _loss(
@@ -642,6 +627,4 @@ def _show_loss(document: dict[str, Any]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_fit(app)
-    _register_plan(app)
-    _register_loss(app)
+    add_verbs(app, {"fit": _fit, "plan": _plan, "loss": _loss})

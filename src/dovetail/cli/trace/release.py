@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import flatten
+from dovetail.cli.options import add_verbs, as_share
 from dovetail.cli.output import Force, Json, Seed, after_writing, entropy_of, print_json, print_rows, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.cli.trace.options import TraceOptions
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _FORMATS = (".csv", ".parquet", ".pq", ".gpx", ".geojson")
 
 
-def _register_protect(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("protect")(flatten(_protect))
-
-
 def _protect(
     traces: Annotated[Path, typer.Argument(help="Traces: CSV, Parquet, GPX or GeoJSON; one point a row.")],
     plan: Annotated[Path, typer.Option(help="Plan as `trace plan` writes it.")],
@@ -43,7 +38,7 @@ def _protect(
         bool, typer.Option("--new-release", help="Release again; the losses of all releases are counted together.")
     ] = False,
     jobs: Annotated[int, typer.Option(help="Processes; 0 for one a processor where it is worth it.", min=0)] = 0,
-    delta: Annotated[float, typer.Option(help="Delta of the epsilon that is printed.")] = 1e-5,
+    delta: Annotated[float, typer.Option(parser=as_share, help="Delta of the epsilon that is printed.")] = 1e-5,
     seed: Seed = None,
     force: Force = False,
     as_json: Json = False,
@@ -100,11 +95,6 @@ def _protect(
 
 
 _COLLECTED_FORMATS = (".csv", ".parquet", ".pq")
-
-
-def _register_collect(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("collect")(flatten(_collect))
 
 
 def _collect(
@@ -205,11 +195,6 @@ def _show(document: dict[str, Any]) -> None:
 # `dovetail trace attack`: rehearse the protection of known traces.
 
 
-def _register_attack(app: typer.Typer) -> None:
-    """Add the verb to the group."""
-    app.command("attack")(flatten(_attack))
-
-
 def _attack(
     traces: Annotated[Path, typer.Argument(help="Traces whose true locations may be known: a rehearsal.")],
     plan: Annotated[Path, typer.Option(help="Plan as `trace plan` writes it.")],
@@ -280,6 +265,4 @@ def _show_attack(document: dict[str, Any]) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    _register_protect(app)
-    _register_collect(app)
-    _register_attack(app)
+    add_verbs(app, {"protect": _protect, "collect": _collect, "attack": _attack})
