@@ -33,7 +33,7 @@ PUBLIC = (  # laws and designs, which are published with a release; what is rele
     "dovetail.account.", "dovetail.core.", "dovetail.trace.loss.", "dovetail.trace.mechanisms.",
     "dovetail.trace.plan.", "dovetail.trace.adversary.", "dovetail.trace.prior.TracePrior",
     "dovetail.trace.fit.Fit",
-    "dovetail.attack.definetti.DeFinetti", "dovetail.trace.protect.ProtectedTrace", "dovetail.engine.job.",
+    "dovetail.trace.protect.ProtectedTrace", "dovetail.engine.job.",
     "dovetail.text.deep_candidate.ReleasedDocuments", "dovetail.job.stream.Batches",
     "dovetail.text.release.RehearsedRelease", "dovetail.plan.explain.",
     "dovetail.cli.collect.new.", "dovetail.cli.planning.", "dovetail.engine.passes.UnpackReports",
