@@ -268,7 +268,7 @@ def measured(found: AttackResult, *, votes: int | Missing, bound: SuccessBound |
         alone=found.success,
         remark=found.remark,
         bound=bound if isinstance(bound, Missing) else bound.value,
-        bound_by=bound if isinstance(bound, Missing) else bound.source,
+        bound_by=bound if isinstance(bound, Missing) else bound.told,
     )
 
 
