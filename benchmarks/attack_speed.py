@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
-from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.run_attack import Attacker, run_attack
 from dovetail.attack.experiment.sender_model import Regression, seats_of
 from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.attack.experiment.voter_selection import select_voters
+from dovetail.attack.likelihood import Likelihood
 from dovetail.attack.majority import MajorityVote
-from dovetail.attack.sender_posterior import SenderPosterior
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.hadamard import Hadamard
@@ -106,18 +105,12 @@ def main() -> None:
     for shuffler in shufflers:
         attack("correlation", fitted, krr, shuffler, randomizations=50)
 
-    print("de Finetti, 100 classes, 50 randomizations")
-    classes = np.floor(PLANE * 10).astype(np.int64) @ [10, 1]
-    for shuffler, blocks in ((shufflers[0], EVERYBODY), (INSIDE, CELLS), (shufflers[3], np.zeros(N))):
-        learner = DeFinetti.of(krr, classes, blocks=blocks, targets=EVERYBODY)
-        attack("de Finetti", learner, krr, shuffler, randomizations=50)
-
-    print("sender posterior, 100 draws where the law is not known, 100 classes, 50 randomizations")
-    traits = np.eye(100)[classes]
+    print("likelihood, 100 draws where the law is not known, 100 classes, 50 randomizations")
+    traits = np.eye(100)[np.floor(PLANE * 10).astype(np.int64) @ [10, 1]]
     for shuffler in shufflers:
         seats = timed(f"law, {shuffler.name}", partial(seats_of, shuffler, EVERYBODY, draws=100, rng=RNG))
-        known = SenderPosterior(krr, EVERYBODY, seats, traits, Regression.on(seats.at_places(traits)))
-        attack("sender posterior", known, krr, shuffler, randomizations=50)
+        known = Likelihood(krr, EVERYBODY, seats, traits, Regression.on(seats.at_places(traits)))
+        attack("likelihood", known, krr, shuffler, randomizations=50)
 
     print("re-identification of a household of 5 in its cell, 100 releases, epsilon 0.1")
     for shuffler in shufflers:

@@ -35,7 +35,7 @@ PUBLIC = (  # laws and designs, which are published with a release; what is rele
     "dovetail.trace.posterior_loss.", "dovetail.trace.release_design.", "dovetail.trace.rehearsal.Smoother",
     "dovetail.trace.rehearsal._Guesses", "dovetail.trace.prior.TracePrior",
     "dovetail.trace.fit.Fit",
-    "dovetail.attack.definetti.DeFinetti", "dovetail.trace.protect.ProtectedTrace", "dovetail.engine.job.",
+    "dovetail.trace.protect.ProtectedTrace", "dovetail.engine.job.",
     "dovetail.text.deep_candidate.ReleasedDocuments", "dovetail.job.stream.Batches",
     "dovetail.text.release.RehearsedRelease", "dovetail.plan.explain.",
     "dovetail.cli.collect.new.", "dovetail.cli.plan_shuffle.", "dovetail.engine.passes.UnpackReports",

@@ -94,23 +94,49 @@ def test_the_order_adds_at_most_a_factor_of_e_to_alpha_to_the_odds_of_the_bag(al
     assert bag < best and best / (1 - best) <= np.exp(alpha) * bag / (1 - bag)
 
 
-def test_many_people_hide_one_and_the_order_gives_back_what_alpha_allows() -> None:
+def test_many_people_hide_one_and_the_order_gives_back_what_alpha_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     values, known, randomizer = np.arange(6000) % 3 == 0, np.arange(6000) % 2, dt.KRR(k=2, epsilon=2.0)
     wide = dt.Groups.from_labels([1] * 6000)
     given: dict[str, Any] = {"values": values.astype(int), "targets": range(500), "known": known}
     alone = success_bound(randomizer, dt.Identity(6000), **given)
     mixed = success_bound(randomizer, dt.Uniform(6000), **given)
     ordered = success_bound(randomizer, Mallows.single(wide, alpha=0.5), **given)
-    assert mixed.source == CENTRAL and ordered.source == ORDER and alone.source == ONE_REPORT
+    assert mixed.source == SHUFFLED and ordered.source == ORDER and alone.source == ONE_REPORT
     assert mixed.blind <= mixed.value < ordered.value < alone.value
-    odds = mixed.value / (1 - mixed.value) * np.exp(0.5)
+    assert mixed.exact and alone.exact and not ordered.exact
+    with monkeypatch.context() as few:
+        few.setattr("dovetail.attack.experiment.success_bound.MOST_LAW", 3)  # nothing is summed
+        bag = success_bound(randomizer, dt.Uniform(6000), **given)
+    assert bag.source == CENTRAL and not bag.exact and mixed.value <= bag.value
+    odds = bag.value / (1 - bag.value) * np.exp(0.5)
     assert ordered.value == pytest.approx(odds / (1 + odds), abs=1e-4)
 
 
-def test_a_block_of_several_classes_is_bounded_by_its_central_guarantee() -> None:
-    """Others of another class say less about the target: the sum for people who are alike would be too small."""
-    mixed = success_bound(dt.KRR(k=2, epsilon=2.0), dt.Uniform(6), [0, 1] * 3, targets=range(6), known=[0, 0, 1] * 2)
-    assert mixed.source == CENTRAL
+@pytest.mark.parametrize("k", [2, 3])
+def test_in_a_block_of_several_classes_the_bound_is_what_bayes_reaches(k: int) -> None:
+    """All values and reports of six people of two classes, whose own shares are the prior."""
+    randomizer, known = dt.KRR(k=k, epsilon=2.0), np.array([0, 0, 0, 0, 1, 1])
+    values = np.array([0, 0, 0, 1, 1, k - 1])
+    found = success_bound(randomizer, dt.Uniform(6), values, targets=range(6), known=known)
+    shares = np.array([np.bincount(values[known == one], minlength=k) / (known == one).sum() for one in range(2)])
+    law, best = randomizer.channel().matrix(), []
+    for target in range(6):
+        joint: dict[tuple[int, ...], np.ndarray] = {}
+        for reports in product(range(k), repeat=6):
+            rest = np.prod([shares[known[i]] @ law[:, reports[i]] for i in range(6) if i != target])
+            seen = tuple(np.bincount(reports, minlength=k).tolist())
+            joint[seen] = joint.get(seen, 0.0) + rest * shares[known[target]] * law[:, reports[target]]
+        best.append(sum(float(np.max(row)) for row in joint.values()))
+    assert found.exact and found.source.startswith(SHUFFLED)
+    assert found.value == pytest.approx(np.mean(best), abs=1e-9) and found.blind < found.value
+
+
+def test_others_who_are_left_out_of_the_sum_leave_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"values": np.arange(40) % 4, "targets": range(40), "known": np.arange(40) % 3}
+    whole = success_bound(dt.KRR(k=4, epsilon=2.0), dt.Uniform(40), **given)
+    monkeypatch.setattr("dovetail.attack.experiment.success_bound.BLOCK_WORK", 500)
+    part = success_bound(dt.KRR(k=4, epsilon=2.0), dt.Uniform(40), **given)
+    assert whole.exact and not part.exact and whole.value < part.value
 
 
 def test_reports_of_many_kinds_are_bounded_by_their_epsilon() -> None:
@@ -161,9 +187,10 @@ def test_no_attack_on_real_people_is_below_the_blind_guess_or_above_its_bound(na
         "attack": {"similar": similar, "trials": 10, "targets": 2000},
     }  # fmt: skip
     found = dt.run(config, table=table).evaluation.attacks
-    assert isinstance(found, dict) and len(found) == 4
+    assert isinstance(found, dict) and len(found) == 3
     measured = [each for each in found.values() if not isinstance(each, Missing)]
     assert len(measured) >= 2
     for each in measured:
+        assert not isinstance(each.bound, Missing)
         assert each.chance <= each.success and each.interval[0] <= each.bound, each
         assert each.chance <= each.bound, "whoever knows the shares does not do worse than who knows one"

@@ -166,7 +166,7 @@ def test_attacks_on_values_read_an_unshuffled_release_and_not_a_shuffled_one(
 def test_success_against_each_person_is_written_with_names(
     people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = told(capsys, "definetti", "--labels", "age", *SMALL, "--person", "id", "--out", "people.csv")
+    found = told(capsys, "likelihood", "--labels", "age", *SMALL, "--person", "id", "--out", "people.csv")
     assert found["shuffler"] == "within_groups" and found["files"]["people"] == "people.csv"
     written = pl.read_csv("people.csv")
     assert written.columns == ["id", "success"] and written["id"].n_unique() == 200
@@ -187,7 +187,7 @@ def test_a_subset_is_found_where_nothing_is_shuffled_and_the_theorem_says_how_of
     assert mixed["shuffler"] == "uniform" and mixed["interval"][0] <= mixed["chance"]
 
 
-@pytest.mark.parametrize("name", ["majority", "correlation", "definetti", "subset"])
+@pytest.mark.parametrize("name", ["majority", "correlation", "likelihood", "subset"])
 def test_help_and_table_of_attacks_on_values_are_complete(
     name: str, people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,10 +205,8 @@ VALUE_MISTAKES: dict[str, tuple[str, list[str], str]] = {
     "no such file": ("majority", ["none.csv", *MECHANISM, *KNOWN], "none.csv: no such file"),
     "no such private column": ("majority", ["survey.csv", "--private", "secrt", "--epsilon", "3", *KNOWN],
                                "no column 'secrt'; did you mean 'secret'"),
-    "no such public column": ("definetti", ["survey.csv", *MECHANISM, "--similar", "incom"], "no column 'incom'"),
+    "no such public column": ("likelihood", ["survey.csv", *MECHANISM, "--similar", "incom"], "no column 'incom'"),
     "nothing known": ("majority", ["survey.csv", *MECHANISM], "needs public columns that it knows"),
-    "a class with one member": ("definetti", ["survey.csv", *MECHANISM, "--similar", "hours"],
-                                "people are a class of their own, such as hours"),
     "nobody within r*": ("majority", ["survey.csv", *MECHANISM, "--points", "hours", "--radius", "1", "--reach", "0",
                                       "--shuffler", "uniform", "--targets", "1"], "Nobody is within 0 of any target"),
     "no numbers": ("correlation", ["survey.csv", *MECHANISM, "--similar", "dropped"], "600 different texts"),
@@ -217,8 +215,6 @@ VALUE_MISTAKES: dict[str, tuple[str, list[str], str]] = {
     "too many texts": ("majority", ["survey.csv", *MECHANISM, "--similar", "dropped"], "600 different texts"),
     "no numbers within r*": ("majority", ["survey.csv", *MECHANISM, "--labels", "town", "--reach", "1"],
                              "'town': 600 values are no numbers"),
-    "an order without blocks": ("definetti", ["survey.csv", *MECHANISM, "--labels", "age", "--radius", "1", "--alpha",
-                                              "4", "--shuffler", "mallows"], "mixed evenly"),
     "reach without groups": ("majority", ["survey.csv", *MECHANISM, "--similar", "income", "--reach", "1"],
                              "--reach goes with"),
     "epsilon zero": ("majority", ["survey.csv", "--private", "secret", "--epsilon", "0", *KNOWN],
@@ -275,7 +271,7 @@ def released(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, A
     return parsed
 
 
-@pytest.mark.parametrize("name", ["majority", "correlation", "definetti"])
+@pytest.mark.parametrize("name", ["majority", "correlation", "likelihood"])
 def test_a_released_file_that_tells_everything_is_read_at_the_rows_of_its_people(
     name: str, files: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,14 +288,14 @@ def test_files_mixed_evenly_leave_chance(files: pl.DataFrame, capsys: pytest.Cap
     """Their rows stand beside nobody; the mean of 1,800 guesses of two values has a standard error below 0.012."""
     evenly = [f"even{number}.parquet" for number in range(3)]
     assert pl.read_parquet(evenly[0]).columns == ["report"]
-    blind = released(capsys, *evenly, "--labels", "age", "--attack", "definetti")
+    blind = released(capsys, *evenly, "--labels", "age", "--attack", "likelihood")
     assert blind["success"] == blind["chance"] and blind["shuffler"] == "uniform"
     share = blind["chance"]
     vote = released(capsys, *evenly, "--labels", "age", "--votes", "1")
     # a report of somebody at random is right with probability p^2 + (1 - p)^2
     assert vote["mounted"] == "blind guess" and vote["success"] == share
     assert abs(vote["alone"] - (share**2 + (1 - share) ** 2)) < 6.2 * 0.012
-    inside = released(capsys, "ages0.parquet", "--labels", "age", "--attack", "definetti")
+    inside = released(capsys, "ages0.parquet", "--labels", "age", "--attack", "likelihood")
     assert inside["shuffler"] == "within_groups" and inside["alpha"]["value"] is None
 
 
@@ -325,7 +321,7 @@ def test_a_release_of_the_main_job_is_attacked_with_its_own_groups(
         '[shuffle]\nshuffler = "within_groups"\ngroups = { labels = "age" }\n'
     )
     assert invoke(["run", "job.toml", "--out", "job", "--ledger", "ledger", "--json"]) == 0, capsys.readouterr().err
-    found = released(capsys, "job/sanitized.parquet", "--attack", "definetti")
+    found = released(capsys, "job/sanitized.parquet", "--attack", "likelihood")
     assert (found["shuffler"], found["epsilon"], found["targets"]) == ("within_groups", 4.0, 600)
     assert released(capsys, "job/sanitized.parquet", "--similar", "income")["name"] == "majority vote"
 
@@ -342,7 +338,7 @@ RELEASED_MISTAKES: dict[str, tuple[list[str], str]] = {
     "nothing in common": (["apart.csv", "--randomizer", "krr", "--epsilon", "1"], "shares no public column"),
     "no reports": (["survey.csv", "--randomizer", "krr", "--epsilon", "1"], "no column 'report'"),
     "no rows": (["empty.csv", "--randomizer", "krr", "--epsilon", "1"], "empty.csv: the table has no rows"),
-    "mixed who knows how": (["plain.csv", "--randomizer", "krr", "--epsilon", "1", "--attack", "definetti"],
+    "mixed who knows how": (["plain.csv", "--randomizer", "krr", "--epsilon", "1", "--attack", "likelihood"],
                             "needs to know what was mixed"),
     "numbers": (["numbers.parquet"], "reports about numbers"),
 }  # fmt: skip

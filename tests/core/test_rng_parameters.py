@@ -10,11 +10,12 @@ import pytest
 import dovetail as dt
 from dovetail.account.preservation import preservation, sample_replacements, smallest_alpha_for_members
 from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
-from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.reidentify import ForestAttack, Records, reidentify, release_rounds
 from dovetail.attack.experiment.run_attack import attack_released, run_attack
+from dovetail.attack.experiment.sender_model import EvenBlocks, Regression
 from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_subset
 from dovetail.attack.experiment.voter_selection import select_voters
+from dovetail.attack.likelihood import Likelihood
 from dovetail.attack.majority import MajorityVote
 from dovetail.core import stages as registries
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
@@ -93,9 +94,13 @@ ENTRIES: dict[str, Takes] = {
         lambda alpha: Uniform(8), range(8), eta=0.5, delta=0.5, draws=50, **o
     ),
     "MajorityVote.guess": lambda **o: MajorityVote(KRR2, np.arange(8), NEIGHBOURS).guess(VALUES, **o),
-    "DeFinetti.guess": lambda **o: DeFinetti.of(KRR2, BLOCKS, blocks=np.arange(8) % 4, targets=[0, 5]).guess(
-        VALUES, **o
-    ),
+    "Likelihood.guess": lambda **o: Likelihood(
+        KRR2,
+        np.array([0, 5]),
+        EvenBlocks(np.arange(8) % 4, np.array([0, 5])),
+        np.eye(2)[BLOCKS],
+        Regression.on(np.eye(2)[BLOCKS]),
+    ).guess(VALUES, **o),
     "Correlation.guess": lambda **o: Correlation.fit(
         KRR2, PLACES, targets=[0, 5], smoothness=Smoothness(1.0, 0.5)
     ).guess(VALUES, **o),

@@ -1,5 +1,6 @@
 """Rehearsals attack themselves, beside the chance level, and say what the order tells about groups."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import dovetail as dt
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, DataError
 from dovetail.estimate.local import DebiasedEstimator, GroupShares
-from dovetail.job.attacks import ColumnKnowledge, local_shares
+from dovetail.job.attacks import ColumnKnowledge, blind_guess, local_shares
 from dovetail.job.config import GroupsSection
 from dovetail.report.document import Evaluation, Learnability, MeasuredAttack, Missing
 from dovetail.table.reader import Survey
@@ -46,25 +47,45 @@ def test_every_attack_reads_an_unshuffled_release_and_none_a_uniform_one() -> No
         shuffle={**BY_AGE, "compare": ["identity", "uniform"]}, attack={**QUICK, "similar": ["income"]},
     )  # fmt: skip
     keep = np.exp(4.0) / (np.exp(4.0) + 1.0)
-    for name in ("correlation", "de Finetti"):
+    for name in ("correlation", "likelihood"):
         found = attack(every["identity"], name)
         # success is a mean of 3,000 coins that fall right with probability `keep`: 6.1 standard errors
         assert abs(found.success - keep) < 6.1 * (keep * (1 - keep) / 3000) ** 0.5
         assert found.interval[0] > found.chance
         assert attack(every["uniform"], name).interval[0] < found.chance + 0.05
-    blind = attack(every["uniform"], "de Finetti")
+    blind = attack(every["uniform"], "likelihood")
     assert blind.success == pytest.approx(blind.chance)
 
 
-def test_the_main_attack_is_the_first_that_was_asked_for() -> None:
-    document = dt.run(rehearsal(shuffle=BY_AGE, attack=QUICK), table=survey()).document()
-    assert [found["name"] for found in document["attacks"]] == [
-        "sender posterior", "majority vote", "correlation", "de Finetti",
-    ]  # fmt: skip
-    assert document["attack"] == document["attacks"][0]
+def test_the_headline_is_the_best_attack() -> None:
+    """Without noise and shuffle, a vote of 25 people is worse than one's own report, though it is the first."""
+    asked = rehearsal(
+        randomize={"epsilon": 40.0}, shuffle={"shuffler": "identity", "groups": {"labels": "age"}},
+        attack={**QUICK, "attacks": ["majority", "likelihood"]},
+    )  # fmt: skip
+    document = dt.run(asked, table=survey()).document()
+    assert [found["name"] for found in document["attacks"]] == ["majority vote", "likelihood"]
+    assert document["attack"] == document["attacks"][1] and document["attack"]["success"] == 1.0
     assert {"name", "success", "chance", "interval"} <= set(document["attack"])
-    only = dt.run(rehearsal(shuffle=BY_AGE, attack={**QUICK, "attacks": ["definetti"]}), table=survey()).document()
-    assert [found["name"] for found in only["attacks"]] == ["de Finetti"] and only["attack"] == only["attacks"][0]
+    only = dt.run(rehearsal(shuffle=BY_AGE, attack=QUICK), table=survey()).document()
+    assert [found["name"] for found in only["attacks"]] == ["likelihood", "majority vote", "correlation"]
+
+
+@pytest.mark.parametrize(("values", "ages", "right"), [
+    ([0, 0, 1, 1, 1], [20, 20, 60, 60, 60], 1.0),  # everybody of one age holds one value: no report is needed
+    ([0, 0, 0, 1], [20, 20, 20, 90], 0.75),  # the only one of her age tells nothing about herself
+    ([0, 0, 1, 0, 1, 1], [20, 20, 20, 60, 60, 60], 0.5),  # of others: 2/3, less for who is counted herself
+])  # fmt: skip
+def test_the_blind_guess_knows_the_public_columns(values: list[int], ages: list[int], right: float) -> None:
+    people = replace(Survey.of(pl.DataFrame({"age": ages})), values=np.array(values))
+    known = ColumnKnowledge(people, GroupsSection(labels="age"), [])
+    assert blind_guess(known, np.arange(len(ages))) == pytest.approx(right)
+
+
+def test_compared_shufflers_are_attacked_on_the_same_people() -> None:
+    """Without noise and shuffle an own report is always right; so chance levels differ by the people alone."""
+    every = go(shuffle={**BY_AGE, "compare": ["identity", "uniform"]}, attack={**QUICK, "targets": 40})
+    assert len({attack(every[name], "likelihood").chance for name in every}) == 1
 
 
 def test_no_attack_is_reported_as_worse_than_the_blind_guess() -> None:
@@ -74,17 +95,16 @@ def test_no_attack_is_reported_as_worse_than_the_blind_guess() -> None:
     vote = mixed["majority vote"]
     assert isinstance(vote, MeasuredAttack) and vote.alone < vote.chance == vote.success
     assert vote.mounted == "blind guess" and vote.interval[0] == vote.chance
-    known = mixed["sender posterior"]
-    assert isinstance(known, MeasuredAttack) and known.success == known.chance and known.mounted == "attack"
+    known = mixed["likelihood"]
+    assert isinstance(known, MeasuredAttack) and known.success == known.chance
 
 
 def test_an_attack_that_does_not_apply_says_why() -> None:
     alpha = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
     found = go(shuffle=alpha, attack=QUICK)["mallows"].attacks
-    assert not isinstance(found, Missing) and isinstance(found["de Finetti"], Missing)
-    assert "mixed evenly" in found["de Finetti"].reason
+    assert not isinstance(found, Missing) and isinstance(found["likelihood"], MeasuredAttack)
     by_town = go(shuffle={**BY_AGE, "groups": {"labels": "town"}}, attack=QUICK)["within_groups"].attacks
-    assert not isinstance(by_town, Missing) and isinstance(by_town["de Finetti"], MeasuredAttack)
+    assert not isinstance(by_town, Missing) and isinstance(by_town["likelihood"], MeasuredAttack)
     assert isinstance(by_town["correlation"], MeasuredAttack), "texts are equal or not"
     nobody = go(attack=QUICK)["uniform"].attacks
     assert isinstance(nobody, Missing) and "public columns" in nobody.reason
@@ -96,9 +116,9 @@ def test_an_attack_that_does_not_apply_says_why() -> None:
 
 @pytest.mark.exhaust
 @pytest.mark.parametrize("lonely", [1, 3])
-def test_people_like_nobody_else_do_not_stop_the_definetti_attack(lonely: int) -> None:
+def test_people_like_nobody_else_do_not_stop_the_likelihood_attack(lonely: int) -> None:
     table = survey().with_columns(age=pl.when(pl.col("id") < lonely).then(90 + pl.col("id")).otherwise(pl.col("age")))
-    assert attack(go(table, shuffle=BY_AGE, attack=QUICK)["within_groups"], "de Finetti").targets == 300
+    assert attack(go(table, shuffle=BY_AGE, attack=QUICK)["within_groups"], "likelihood").targets == 300
 
 
 @pytest.mark.exhaust
@@ -159,9 +179,7 @@ def test_a_run_compares_texts_and_numbers_that_are_known_besides() -> None:
     quick = {"trials": 2, "targets": 50, "similar": ["town", "size"]}
     found = go(table, **public, attack=quick)["within_groups"].attacks
     assert not isinstance(found, Missing)
-    assert all(
-        isinstance(found[name], MeasuredAttack) for name in ("sender posterior", "majority vote", "correlation")
-    )
+    assert all(isinstance(found[name], MeasuredAttack) for name in ("likelihood", "majority vote", "correlation"))
     mixed = table.with_columns(town=pl.Series(["1", "b"] * 300))
     with pytest.raises(DataError, match="column 'town': 300 values are no numbers"):
         go(mixed, **public, attack=quick)

@@ -1,7 +1,6 @@
 """The public names of `dovetail.attack`, once, with their home."""
 
 from .correlation import Correlation as Correlation, Smoothness as Smoothness, learn_smoothness as learn_smoothness
-from .definetti import DeFinetti as DeFinetti
 from .experiment.run_attack import AttackResult as AttackResult
 from .experiment.run_attack import (
     Attacker as Attacker,
@@ -20,6 +19,6 @@ from .experiment.subset_search import (
     reidentify_subset as reidentify_subset,
     subset_bound as subset_bound,
 )
-from .sender_posterior import SenderPosterior as SenderPosterior
+from .likelihood import Likelihood as Likelihood
 
 __all__: list[str]

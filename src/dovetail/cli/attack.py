@@ -170,7 +170,7 @@ def told_bound(bound: SuccessBound | Missing) -> dict[str, Any]:
     """The bound beside an attack, and the theorems that it follows from."""
     if isinstance(bound, Missing):
         return {"bound": bound, "bound_by": bound}
-    return {"bound": bound.value, "bound_by": bound.source}
+    return {"bound": bound.value, "bound_by": bound.told}
 
 
 def _mount(

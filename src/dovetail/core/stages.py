@@ -473,6 +473,10 @@ class Knowledge(ABC):
     def classes(self) -> Labels:
         """Number (n,) of the class of people of whom the same is known."""
 
+    def shares(self, k: int) -> NDArray[np.float64]:
+        """Everybody's row (n, k): how often people of whom the same is known hold each value, where that is known."""
+        raise UnsupportedError("the shares of the values given what is known are not known")
+
     @abstractmethod
     def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> Reports:
         """A released batch of these people to learn from: one that was seen, or in a rehearsal one more."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.attack.experiment.run_attack import AttackResult, run_attack
+from dovetail.attack.experiment.run_attack import AttackResult, largest_share, run_attack
 from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, success_bound
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.core.display import mute
@@ -128,6 +128,24 @@ class ColumnKnowledge(Knowledge):
             return self.seen
         return shuffler.shuffle(randomizer.randomize(self.survey.values, rng), rng)
 
+    def shares(self, k: int) -> NDArray[np.float64]:
+        counts = self._counts(k)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    def others(self, k: int) -> NDArray[np.float64]:
+        """How many others (n, k) of whom the same is known hold each value; of everybody for who is alone."""
+        counts, values = self._counts(k), self.survey.values
+        counts[np.arange(len(values)), values] -= 1.0
+        alone = counts.sum(axis=1) == 0.0
+        counts[alone] = np.bincount(values, minlength=k) - np.eye(k)[values[alone]]
+        return counts
+
+    def _counts(self, k: int) -> NDArray[np.float64]:
+        classes = np.unique(self._ranks(), return_inverse=True)[1]
+        counts = np.zeros((int(classes.max()) + 1, k))
+        np.add.at(counts, (classes, self.survey.values), 1.0)
+        return counts[classes]
+
     def classes(self) -> Labels:
         codes = self._ranks()
         sizes = np.bincount(codes)
@@ -155,19 +173,30 @@ def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def attacks(
-    collection: Collection, wanted: AttackSection, rng: Entropy, progress: Progress
+    collection: Collection, wanted: AttackSection, targets: Labels, rng: Entropy, progress: Progress
 ) -> dict[str, MeasuredAttack | Missing] | Missing:
-    """The attacks of a rehearsal on a random sample of people."""
+    """The attacks of a rehearsal on these people."""
     if not isinstance(collection.randomizer, FrequencyRandomizer):
         return Missing("the attacks guess categories; the private column is a number")
     try:
         known = ColumnKnowledge(collection.survey, collection.groups, wanted.similar, pool=True)
     except UnsupportedError as error:
         return Missing(str(error))
-    targets = rng.permutation(collection.n)[: wanted.targets]
     kinds = [ATTACKS[name] for name in dict.fromkeys(wanted.attacks)]
     bound = bound_of(known, collection.randomizer, collection.shuffler, targets=targets, delta=collection.delta)
     return {kind.label: _measured(kind, known, collection, targets, wanted, bound, rng, progress) for kind in kinds}
+
+
+def blind_guess(known: ColumnKnowledge, targets: Labels) -> float:
+    """How often naming the commonest value is right: of all others of whom the same is known, or of all targets.
+
+    The target's own value does not count: of people who are alone with what is known, nothing follows from it.
+    """
+    values = known.survey.values
+    shares = known.others(int(values.max()) + 1)[targets]
+    named = shares.max(axis=1, keepdims=True)
+    right = (shares == named)[np.arange(len(targets)), values[targets]] / (shares == named).sum(axis=1)
+    return max(float(right.mean()), largest_share(values[targets]))
 
 
 def bound_of(
@@ -209,6 +238,7 @@ def _measured(
     except (UnsupportedError, DataError) as error:
         return Missing(str(error))
     votes = kind.weighed(collection.n, chosen)
+    found = replace(found, chance=blind_guess(known, targets))
     return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes, bound=bound)
 
 
@@ -230,7 +260,7 @@ def measured(found: AttackResult, *, votes: int | Missing, bound: SuccessBound |
         alone=found.success,
         remark=found.remark,
         bound=bound if isinstance(bound, Missing) else bound.value,
-        bound_by=bound if isinstance(bound, Missing) else bound.source,
+        bound_by=bound if isinstance(bound, Missing) else bound.told,
     )
 
 

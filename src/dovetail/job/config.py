@@ -199,12 +199,10 @@ class EstimateSection(Section):
 
 
 class AttackSection(_MechanismSection):
-    """The attacks that a rehearsal mounts on itself; the first one is the headline."""
+    """The attacks that a rehearsal mounts on itself; the best one is the headline."""
 
     registry: ClassVar[Registry[Any]] = ATTACKS
-    attacks: Annotated[list[str], Field(min_length=1)] = Field(
-        default=["sender_posterior", "majority", "correlation", "definetti"]
-    )
+    attacks: Annotated[list[str], Field(min_length=1)] = Field(default=["likelihood", "majority", "correlation"])
     similar: list[str] = Field(default=[])
     trials: Annotated[int, Field(ge=2)] = 50
     targets: Annotated[int, Field(ge=1)] = 10_000

@@ -20,7 +20,7 @@ from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system
 from dovetail.core.errors import ParameterError, StorageError, UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.progress import Progress, silent
-from dovetail.core.stages import Reports
+from dovetail.core.stages import Labels, Reports
 from dovetail.job.attacks import attacks, learnability
 from dovetail.job.collection import Collection, Fit, need_collection
 from dovetail.job.config import AttackSection, EstimateSection
@@ -100,9 +100,11 @@ def rehearse(
         learned = learnability(
             wanted, collection.survey, collection.randomizer, [one.shuffler for one in every.values()], rng
         )
+    attacking = attack or AttackSection.choose({})
+    targets = rng.permutation(collection.n)[: attacking.targets]  # the same people, whatever shuffles
     found = [
         replace(
-            _one(one, reports, wanted, attack or AttackSection.choose({}), rng, progress),
+            _one(one, reports, wanted, attacking, targets, rng, progress),
             learnability=learned[one.shuffler.name],
         )
         for one in every.values()
@@ -130,6 +132,7 @@ def _one(
     reports: Reports,
     estimate: EstimateSection,
     attack: AttackSection,
+    targets: Labels,
     rng: Entropy,
     progress: Progress,
 ) -> Evaluation:
@@ -142,7 +145,9 @@ def _one(
     evaluation = evaluate(
         collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
     )
-    return replace(evaluation, attacks=unmeasured_of(collection) or attacks(collection, attack, rng, progress))
+    return replace(
+        evaluation, attacks=unmeasured_of(collection) or attacks(collection, attack, targets, rng, progress)
+    )
 
 
 # Drawing a release: randomize, shuffle, and put the reports into a table that remembers nothing else.

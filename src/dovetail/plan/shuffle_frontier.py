@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.attack.experiment.run_attack import AttackResult, run_attack
-from dovetail.attack.sender_posterior import SenderPosterior
+from dovetail.attack.likelihood import Likelihood
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -51,7 +51,7 @@ class FrontierPoint:
     error : float
         Root mean square error of a region's share, noise included.
     attack : float
-        Success of the sender posterior on simulated values, or of the blind guess where that is better.
+        Success of the likelihood attack on simulated values, or of the blind guess where that is better.
     interval : (float, float)
     verdict : str
         Between a uniform shuffle and none: what it keeps of the differences between regions, and how much of what an
@@ -235,7 +235,7 @@ class _Study:
         )
 
     def _attack(self, shuffler: Shuffler) -> AttackResult:
-        attacker = SenderPosterior.prepare(
+        attacker = Likelihood.prepare(
             self.known, self.randomizer, shuffler, targets=self.targets, rng=self.rng, draws=_DRAWS
         )
         return run_attack(

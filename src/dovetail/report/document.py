@@ -131,7 +131,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class MeasuredAttack:
-    """Success of an attack on values, beside naming the commonest value for everybody: the blind guess.
+    """Success of an attack on values, beside the blind guess: the commonest value of people with the same columns.
 
     `success` is that of the better of the two, which is `mounted`; the attack `alone` may do worse.
     `interval` is over repeated releases of this population, at `level`. `vulnerable` is the share of targets guessed
@@ -174,7 +174,7 @@ class Learnability:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Every metric of one shuffler; the first of `attacks` is the main one."""
+    """Every metric of one shuffler."""
 
     shuffler: str
     local: LocalDP
@@ -188,8 +188,11 @@ class Evaluation:
 
     @property
     def attack(self) -> MeasuredAttack | Missing:
-        """The main attack."""
-        return self.attacks if isinstance(self.attacks, Missing) else next(iter(self.attacks.values()))
+        """The best attack; the first of those that do not apply where none does."""
+        if isinstance(self.attacks, Missing):
+            return self.attacks
+        known = [found for found in self.attacks.values() if isinstance(found, MeasuredAttack)]
+        return max(known, key=lambda found: found.alone) if known else next(iter(self.attacks.values()))
 
 
 def today() -> str:

@@ -243,7 +243,7 @@ LEGEND = (
     "told apart: bound on the chance to guess who of two people of one group sent a report, e^alpha / (1 + e^alpha).",
     "lambda: share of the differences between regions that the order takes away, 0 none, 1 all.",
     "group error: root mean square error of the share of a region, noise of the reports included.",
-    "attack: chance that the sender posterior, which knows the shuffle's law, names a person's simulated value.",
+    "attack: chance that the likelihood attack, which knows the shuffle's law, names a person's simulated value.",
     "verdict: beside stands for comparison; keeps is 1 - lambda, exposes the part of an attack's gain from a uniform "
     "shuffle to none. Buys nothing: keeps under 10 %; a uniform shuffle promises alpha = 0 for it. "
     "Costs everything: exposes more than 90 %. No promise: two of a group may be told apart with more than 99 %.",

@@ -263,8 +263,8 @@ def _attack(document: Document) -> MetricSummary:
     low, high = block["interval"]
     meaning = (
         f"{attack_sentence(block)} ({percent(block['level'])} interval {percent(low, ROUND_FLOOR)} to "
-        f"{percent(high, ROUND_CEILING)}); naming the commonest answer for everybody is right in "
-        f"{percent(block['chance'])}. A better attack may exist."
+        f"{percent(high, ROUND_CEILING)}); naming the commonest answer of people with the same "
+        f"public columns is right in {percent(block['chance'])}. A better attack may exist."
     )
     details = []
     if missing_reason(block.get("vulnerable")) is None:
@@ -274,8 +274,8 @@ def _attack(document: Document) -> MetricSummary:
         )
     details += [
         f"{other['name']}: {percent(other['success'])} right, chance level {percent(other['chance'])}"
-        for other in attacks_of(document)[1:]
-        if missing_reason(other) is None
+        for other in attacks_of(document)
+        if missing_reason(other) is None and other["name"] != block["name"]
     ]
     counts = [
         f"{block[key]:,} {key}" for key in ("targets", "trials", "votes") if missing_reason(block.get(key)) is None
@@ -290,12 +290,12 @@ def attack_sentence(block: Document) -> str:
         return f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right"
     return (
         f"The attack “{block['name']}” alone guessed {percent(block['alone'])} of the answers right, so an attacker "
-        f"names the commonest answer instead and is right in {percent(block['success'])}"
+        f"names the commonest answer given the public columns instead and is right in {percent(block['success'])}"
     )
 
 
 def attacks_of(entry: Document) -> list[Document]:
-    """The attacks of a shuffler, the main one first; none where they do not apply."""
+    """The attacks of a shuffler; none where they do not apply."""
     return [] if missing_reason(entry["attacks"]) is not None else list(entry["attacks"])
 
 

@@ -366,8 +366,9 @@ def attack_table(document: Document) -> Table:
         notes.insert(
             0,
             f"{first['targets']:,} targets, {first['trials']:,} releases. Chance level: naming the commonest answer "
-            "for everybody. Nearly always right: share of the targets whom the attack alone guessed right in at "
-            f"least {percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
+            "of people with the same public columns. Nearly always right: share of the targets whom the attack "
+            f"alone guessed right in at least {percent(first['vulnerable_at'])} of the releases. A better attack "
+            "may exist.",
         )
         notes += [f"{attack['name']}: {attack['remark']}." for attack in known if attack.get("remark")]
         notes += worse_than_blind(known)

@@ -17,7 +17,7 @@ from dovetail.shuffle.fitting.neighbours import check_points
 from dovetail.shuffle.fitting.sensitivity import Numbers
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace, mean_distance
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -41,8 +41,8 @@ def best_shuffler(
                 \quad \text{and} \quad 1/\theta \ge 4
 
       for most people, otherwise `Mallows`, both component by component.
-    * Overlapping groups of public `points` (n, 2) in the plane: `PlanarLaplace` where its noise is smaller than the
-      distance between people who stand as far apart in the line as the line's shuffler moves them.
+    * Overlapping groups of public `points` (n, 2) in the plane: of these two and `PlanarLaplace` the one whose seeded
+      draws move reports by the least mean distance.
 
     * Where the noise along the line is `FLAT` times as long as the line, so that its order is all but uniform: the
       uniform shuffle of each component (`WithinGroups`), or of everybody (`Uniform`) where one component holds nearly
@@ -77,13 +77,16 @@ def best_shuffler(
     if points is None or check_points(points).shape[1] != 2:
         return _unless_uniform(chosen, shift, line, groups)
     planar = PlanarLaplace.fit(groups, alpha=wanted, points=points)
-    here = _mean(planar.distances(), planar.line)
-    there = _mean(_distance_along(planar.points[line.order], line, shift), line)
-    compared = f"a mean distance of about {here:.3g} in the plane against {there:.3g} along a line"
-    if here < there:
+    mallows = Mallows.along(line, groups, alpha=wanted, provenance=provenance)
+    sort = NoisySort.along(line, groups, alpha=wanted, provenance=provenance)
+    here, *there = (mean_distance(each, planar.points) for each in (planar, mallows, sort))
+    compared = f"a mean distance of {here:.3g} in the plane against {there[0]:.3g} by Mallows and {there[1]:.3g} by "
+    compared += "noise on places along a line, in seeded draws"
+    if here < min(there):
         return _with_reason(planar, f"planar noise keeps reports nearer home: {compared}")
-    chosen = _with_reason(chosen, f"{chosen.provenance.reason}; planar noise is no better: {compared}")
-    return _unless_uniform(chosen, shift, line, groups)
+    chosen = mallows if there[0] <= there[1] else sort
+    chosen = _with_reason(chosen, f"{chosen.label} keeps reports nearest home: {compared}")
+    return _unless_uniform(chosen, chosen.displacements(), line, groups)
 
 
 def _unless_uniform(
@@ -145,13 +148,3 @@ def _with_reason(shuffler: Fitted, reason: str) -> Fitted:
 def _mean(values: Numbers, line: PartitionedOrder) -> float:
     """Mean over people of one value for each component."""
     return float((values * line.sizes).sum() / line.n)
-
-
-def _distance_along(along: Numbers, line: PartitionedOrder, shift: Numbers) -> Numbers:
-    """Mean distance (components,) of two people whose places in the line differ by the mean displacement."""
-    steps = np.minimum(np.ceil(shift), np.maximum(line.sizes // 3, line.sizes > 1)).astype(np.int64)
-    other = np.arange(line.n) + steps[line.component]
-    inside = other < line.component_starts[1:][line.component]
-    distance = np.hypot(*(along - along[np.where(inside, other, np.arange(line.n))]).T)
-    sums = np.bincount(line.component, weights=distance * inside, minlength=steps.size)
-    return np.asarray(sums / np.maximum(np.bincount(line.component, weights=inside, minlength=steps.size), 1.0))

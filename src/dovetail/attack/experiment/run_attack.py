@@ -216,7 +216,7 @@ def run_attack(
     Parameters
     ----------
     attacker : Attacker
-        `MajorityVote`, `Correlation`, `DeFinetti`, or your own.
+        `Likelihood`, `MajorityVote`, `Correlation`, or your own.
     values : int array (n,), codes 0..k-1
         The truth.
     shuffles : int, at least 2

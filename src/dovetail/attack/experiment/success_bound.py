@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +13,13 @@ from dovetail.account.accountant import Accountant
 from dovetail.account.clones import ClonePair
 from dovetail.account.closed_forms import guess_bounds
 from dovetail.attack.experiment.run_attack import People, check_people, check_values
-from dovetail.core.channel import KRRChannel
+from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.checks import refuse, share
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Labels, Shuffler
+from dovetail.leak.adversaries import known_others_leakage
+from dovetail.leak.exact import IndependentReports
 from dovetail.leak.query import listed_channel, people_in_reach
-from dovetail.leak.vulnerability import vulnerability
 from dovetail.shuffle.fitting.groups import Groups
 
 Shares = NDArray[np.float64]  # (classes, k) or (m,)
@@ -29,7 +31,8 @@ ORDER = "order privacy alpha on top of the central guarantee of the group"
 MOST_LONELY = 0.5
 MOST_SIZES = 16  # of batches for which a central guarantee is asked
 OWN_LAW_FROM = 4000  # people: the randomizer's own law takes long for fewer, and stronger clones serve
-MOST_BLOCKS = 100  # whose vulnerability is summed exactly
+MOST_PAIRS = 3_000  # of blocks and classes whose best guess is summed exactly
+MOST_LAW = 10_000  # cells of a channel for that
 BLOCK_WORK = 200_000
 MOST_JOINT = 100_000_000  # cells of all classes' joint laws
 DELTA = 1e-6
@@ -48,6 +51,8 @@ class SuccessBound:
         Of the best guess from public data alone.
     source : str
         The theorems that decide, most targets first.
+    exact : bool
+        Whether `value` is what the best of all guesses reaches, not only a bound.
 
     Raises
     ------
@@ -63,6 +68,12 @@ class SuccessBound:
     value: float
     blind: float
     source: str
+    exact: bool = False
+
+    @property
+    def told(self) -> str:
+        """The theorems, and whether the value is exact."""
+        return f"{self.source}; exact: the best of all attacks reaches it" if self.exact else self.source
 
     def __post_init__(self) -> None:
         for name, chance in (("value", self.value), ("blind", self.blind)):
@@ -82,13 +93,13 @@ def success_bound(
     r"""Bayes-optimal success against `targets` of attackers to whom people of one public class are alike.
 
     .. math:: \frac{1}{m} \sum_i \min\left\{ \sum_y \max_x \pi_{t(i) x} W(y \mid x),\;
-              V_{NS}(\pi_{t(i)}, m_i),\; G(\pi_{t(i)}, \epsilon_{m_i}, \delta),\;
+              V_i(\pi_{t(1)}, \ldots),\; G(\pi_{t(i)}, \epsilon_{m_i}, \delta),\;
               \frac{e^\alpha g_i}{1 + (e^\alpha - 1) g_i} \right\}
 
     pi_t are the shares of the values among the targets of public class t. One report tells the first term, whatever
-    the shuffle; a block of m_i people that is mixed evenly the second, where all of them are of one class, and the
-    third, `guess_bound` at its central guarantee; the order inside a group of m_i people multiplies the odds of the
-    third, g_i, by e^alpha at most.
+    the shuffle; a block that is mixed evenly the second, summed over its histograms, and, where that is out of reach,
+    the third, `guess_bound` at its central guarantee; the order inside a group of m_i people multiplies the odds of
+    the third, g_i, by e^alpha at most.
 
     Parameters
     ----------
@@ -140,16 +151,17 @@ def success_bound(
             f"{lonely:.0%} of the targets are the only ones with their public data, so no law of their values given "
             "these is known"
         )
-    scene = _Scene(randomizer, shuffler, who, mine, counts / sizes[:, None], classes, seen, delta)
-    names = [name for name, _ in scene.candidates()]
-    table = np.array([bounds for _, bounds in scene.candidates()])
+    scene = _Scene(randomizer, shuffler, who, mine, counts / sizes[:, None], classes, seen, held, delta)
+    candidates = list(scene.candidates())
+    names = [name for name, _ in candidates]
+    table = np.array([bounds for _, bounds in candidates])
     best = table.argmin(axis=0)
     decide = [
         place for place in np.argsort(-np.bincount(best, minlength=len(names))) if (best == place).mean() >= 0.01
     ]
     value = float(min(1.0, table.min(axis=0).mean() * _UP))
     blind = float(counts.max(axis=1).sum() / who.size)
-    return SuccessBound(value, blind, "; ".join(names[place] for place in decide))
+    return SuccessBound(value, blind, "; ".join(names[place] for place in decide), exact=scene.exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +175,7 @@ class _Scene:
     shares: Shares
     classes: Labels
     seen: Labels
+    values: Labels
     delta: float
 
     def candidates(self) -> Iterator[tuple[str, Shares]]:
@@ -173,14 +186,20 @@ class _Scene:
         if alike is not None and self.shuffler.acting.moves_reports:
             block = np.unique(alike, return_inverse=True)[1]
             if blocks is not None:
-                yield SHUFFLED, self._shuffled(block)
-            yield CENTRAL, self._hidden_among(np.bincount(block)[block][self.targets])
+                yield SHUFFLED, self._in_blocks[0]
+            if not self.exact:
+                yield CENTRAL, self._hidden_among(np.bincount(block)[block][self.targets])
         if blocks is not None:
             return
         order = self.shuffler.guarantee
         if order.alpha < np.inf:
             bag = self._hidden_among(largest_groups(order.groups, self.shuffler.n)[self.targets])
             yield ORDER, np.minimum(1.0, bag / (bag + (1.0 - bag) * np.exp(-order.alpha)) * _UP)
+
+    @property
+    def exact(self) -> bool:
+        """Whether everybody's best guess is known, and not only bounded."""
+        return bool(self._in_blocks[1].all())
 
     def _one_report(self) -> Shares:
         """Of each class (classes,): the best guess from a report whose sender is known."""
@@ -209,26 +228,73 @@ class _Scene:
         local = self.randomizer.guarantee.epsilon
         return local if n == 1 else min(local, ClonePair(local, n).epsilon(self.delta).upper)
 
-    def _shuffled(self, block: Labels) -> Shares:
-        """The exact sum (m,) where everybody in a target's block is of her class; 1 elsewhere."""
-        found, channel = np.ones(len(self.targets)), listed_channel(self.randomizer)
-        least, most = np.full(block.max() + 1, self.classes.max() + 1), np.full(block.max() + 1, -1)
-        np.minimum.at(least, block, self.classes)
-        np.maximum.at(most, block, self.classes)
-        alike, size = least == most, np.bincount(block)
-        mine = block[self.targets]
-        wanted = np.unique(mine[alike[mine]])
-        if channel is None or len(wanted) > MOST_BLOCKS:
-            return found
-        for one in wanted:
-            here, row = mine == one, self.shares[int(np.searchsorted(self.seen, least[one]))]
-            m = people_in_reach(channel, int(size[one]), work=BLOCK_WORK)
-            try:
-                seen = vulnerability(channel, n=m, prior=row)
-            except UnsupportedError:
-                continue
-            found[here] = min(1.0, seen.randomized_shuffled_bracket.upper)
-        return found
+    @cached_property
+    def _in_blocks(self) -> tuple[Shares, NDArray[np.bool_]]:
+        """The best guess (m,) in a block that is mixed evenly, 1 if out of reach, and whether everybody is counted.
+
+        The others' reports are independent draws of their classes' laws. Of a block with too many histograms, some of
+        the others are left out, as if their reports were known: then it is a bound.
+        """
+        found, exact = np.ones(len(self.targets)), np.zeros(len(self.targets), dtype=bool)
+        blocks, channel = self.shuffler.uniform_blocks(), listed_channel(self.randomizer)
+        if blocks is None or channel is None or channel.shape[0] * channel.shape[1] > MOST_LAW:
+            return found, exact
+        law = merge_kinds(np.asarray(channel.matrix()))
+        block = np.unique(blocks, return_inverse=True)[1]
+        wide = int(self.classes.max()) + 1
+        pairs, number = np.unique(block * wide + self.classes, return_counts=True)
+        ends = np.searchsorted(pairs, np.arange(block.max() + 2) * wide)
+        mine = block[self.targets] * wide + self.classes[self.targets]
+        wanted, where = np.unique(mine, return_inverse=True)
+        known: dict[tuple[int, bytes, bytes], tuple[float, bool]] = {}
+        values, full = np.ones(len(wanted)), np.zeros(len(wanted), dtype=bool)
+        for row, pair in enumerate(wanted):
+            here = slice(ends[pair // wide], ends[pair // wide + 1])
+            who, own = pairs[here] % wide, int(pair % wide)
+            others = number[here] - (who == own)
+            key = (own, who.tobytes(), others.tobytes())
+            if len(known) > MOST_PAIRS:
+                return found, exact
+            if key not in known:
+                known[key] = self._beside(law, own, who, others, work=BLOCK_WORK)
+            values[row], full[row] = known[key]
+        return values[where.ravel()], full[where.ravel()]
+
+    def _beside(self, law: Shares, own: int, who: Labels, others: Labels, *, work: int) -> tuple[float, bool]:
+        people = int(others.sum())
+        reach = people_in_reach(DenseChannel(law), people + 1, work=work) - 1
+        kept = np.minimum(others, np.maximum(0, reach - (np.cumsum(others) - others)))
+        prior = self.everybody[own]
+        groups = [
+            IndependentReports(int(count), self.everybody[each] @ law)
+            for each, count in zip(who, kept, strict=True) if count
+        ]  # fmt: skip
+        joint = prior[:, None] * law
+        try:
+            more = (
+                known_others_leakage(joint, groups).upper
+                if groups
+                else float((joint.max(axis=0)).sum() - prior.max())
+            )
+        except UnsupportedError:
+            return 1.0, False
+        return min(1.0, float(prior.max()) + more), int(kept.sum()) == people
+
+    @cached_property
+    def everybody(self) -> Shares:
+        """Shares (all classes, k): among the targets of a class, or among its people where there is no target."""
+        counts = np.zeros((int(self.classes.max()) + 1, self.randomizer.k))
+        np.add.at(counts, (self.classes, self.values), 1.0)
+        shares: Shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        shares[self.seen] = self.shares
+        return shares
+
+
+def merge_kinds(law: Shares) -> Shares:
+    """The law (k, kinds) with reports added up that say the same."""
+    seen = law[:, law.sum(axis=0) > 0.0]
+    _, kind = np.unique(np.round(seen / seen.sum(axis=0), 12), axis=1, return_inverse=True)
+    return np.array([np.bincount(kind.ravel(), row) for row in seen])
 
 
 def largest_groups(groups: object, n: int) -> Labels:
