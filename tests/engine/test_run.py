@@ -362,7 +362,7 @@ def test_the_command_line_releases_in_files(place: Path, monkeypatch: pytest.Mon
     )
     monkeypatch.chdir(place)
     words = ["run", "survey.toml", "--engine", "processes", "--ledger", "ledger"]
-    done = CliRunner().invoke(app, [*words, "--workers", "1"])
+    done = CliRunner().invoke(app, [*words, "--workers", "1", "--full"])
     assert done.exit_code == 0, done.output
     assert "whoever runs it" in " ".join(done.output.split())
     for wrong, reason in (

@@ -179,7 +179,7 @@ def test_what_is_planned_for_people_is_what_run_promises(tmp_path: Path) -> None
     report = run({**ASKED, "promise": USERS, "mode": "rehearsal", "seed": 1}, table=TABLE)
     assert report.evaluation.central.epsilon == plan["epsilon"]
     assert report.evaluation.estimates.overall.standard_error == pytest.approx([plan["standard_error"]] * 3)
-    shown = CliRunner().invoke(app, words)
+    shown = CliRunner().invoke(app, [*words, "--full"])
     text = " ".join(shown.stdout.replace("│", " ").split())
     assert "who does not send takes noise away" in text and "at most 2, 1.26 on average" in text
     with pytest.raises(ParameterError, match=r"`honest` must be at least 123 for 3 values .* got 10"):

@@ -41,6 +41,13 @@ class Accountant:
     others : several Accountant
         Collections that the same people take part in besides; `compose` adds one.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    UnsupportedError
+        Where no theorem covers the subject, with what is true then.
+
     Examples
     --------
     >>> from dovetail.randomize.krr import KRR
