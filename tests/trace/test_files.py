@@ -354,7 +354,9 @@ def test_the_whole_way_from_public_traces_to_a_release_and_an_attack(
     out, mine = pl.read_csv("out.csv"), pl.read_csv("mine.csv")
     assert out.columns == ["trace", "time", "latitude", "longitude"]  # no speed, no person
     assert out["time"].equals(mine["time"])
-    assert 20 < np.hypot(*((out[c] - mine[c]).to_numpy() * 111e3 for c in ("latitude", "longitude"))).mean() < 110
+    # metres, not degrees or kilometres: noise along a trace is one draw in the worst case, so there are six of them,
+    # and their chi-square with six degrees leaves these bounds with a chance below 1e-9
+    assert 1 < np.hypot(*((out[c] - mine[c]).to_numpy() * 111e3 for c in ("latitude", "longitude"))).mean() < 600
     again = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "again.csv")
     assert again["reproduced"] == 3 and Path("again.csv").read_bytes() == Path("out.csv").read_bytes()
     assert "released before" in refused(capsys, "protect", "mine.csv", "--plan", "solved.json", "--out", "x.csv")
