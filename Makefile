@@ -11,7 +11,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable ./device --editable .
 MORE ?= test# MORE=spark installs Spark as well, whose tests are skipped otherwise
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 20 --durations-min 0.5
 
-.PHONY: demo demo-service docs test exhaust elsewhere packages lock newest oldest release-check check mutants soak bench clean help
+.PHONY: demo demo-service docs test exhaust elsewhere packages lock newest oldest release-check check typescript mutants soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
@@ -25,6 +25,7 @@ help:
 	@echo "make release-check everything above and below, other Pythons and the oldest libraries; takes hours"
 	@echo "make docs         build the site: site/index.html; examples run, a warning is an error"
 	@echo "make check        formatting, lint, types, layers"
+	@echo "make typescript   build clients/typescript and run its own tests; takes Node 20 and npm"
 	@echo "make mutants      change a line at a time: the tests named in tests/mutants must notice; before a release"
 	@echo "make soak         kill the service 200 times on each database and with a broker, while keys change: nothing lost or doubled"
 	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
@@ -98,6 +99,14 @@ docs: $(VENV)/docs.stamp
 	@rm -rf jupyter_execute
 	$(BIN)/python -m tests.site site
 
+CLIENT := clients/typescript
+$(CLIENT)/dist/index.js: $(CLIENT)/package-lock.json $(CLIENT)/tsconfig.json $(wildcard $(CLIENT)/src/*.ts)
+	cd $(CLIENT) && npm ci --no-audit --no-fund --silent && npm run --silent build
+	@touch $@
+
+typescript: $(CLIENT)/dist/index.js
+	cd $(CLIENT) && npm run --silent size && npm test --silent
+
 check: $(VENV)/$(MORE).stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -112,10 +121,12 @@ soak: $(VENV)/test.stamp
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --postgresql
 	$(BIN)/python -m tests.collect.soak --kills 200 --processes 4 --postgresql
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --mqtt
+	$(BIN)/python -m tests.collect.soak --kills 100 --tokens
+	$(BIN)/python -m tests.collect.soak --kills 100 --tokens --postgresql
 
 bench: $(VENV)/test.stamp
 	$(PIP) --editable ./device --editable '.[bench]' || echo 'peers could not be installed; they are skipped'
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) demo-report site build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CLIENT)/dist $(CLIENT)/node_modules demo-report site build dist .mypy_cache .pytest_cache .ruff_cache

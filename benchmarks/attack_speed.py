@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.attack.experiment.run_attack import Attacker, run_attack
 from dovetail.attack.experiment.sender_model import Regression, seats_of
 from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_subset, subset_bound
@@ -93,17 +92,6 @@ def main() -> None:
         attacker.guess(randomizer.randomize(VALUES, RNG), RNG)
         for shuffler in shufflers if randomizer is krr else shufflers[:1]:
             attack("vote", attacker, randomizer, shuffler, randomizations=50)
-
-    print("correlation, 50 neighbours, 50 randomizations")
-    smoothness = timed("learn", lambda: learn_smoothness(krr, PLANE, krr.randomize(VALUES, RNG), rng=RNG))
-    fitted = timed("fit", lambda: Correlation.fit(krr, PLANE, targets=EVERYBODY, smoothness=smoothness))
-    some = PLANE[:2000]
-    timed(
-        "fit 2,000 people exactly",
-        lambda: Correlation.fit(krr, some, targets=np.arange(2000), smoothness=smoothness, neighbours=None),
-    )
-    for shuffler in shufflers:
-        attack("correlation", fitted, krr, shuffler, randomizations=50)
 
     print("likelihood, 100 draws where the law is not known, 100 classes, 50 randomizations")
     traits = np.eye(100)[np.floor(PLANE * 10).astype(np.int64) @ [10, 1]]

@@ -24,9 +24,8 @@ import numba
 import numpy as np
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
-from dovetail.shuffle.sampling import lehmer_decode
-from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
-from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
+from dovetail.shuffle.sampling import lehmer_code
+from dovetail.shuffle.sampling.lehmer_code import decode_lehmer_code, draw_lehmer_code
 from dovetail.shuffle.sampling.mallows import draw_mallows, shuffle_out_of_core
 from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32
 
@@ -93,13 +92,13 @@ def plain_lower(counts: Counts32, first: int, rank: int) -> int:
 
 
 def compile_plain(name: str) -> Callable[..., Any]:
-    """The function of `lehmer_decode` by this name, compiled with the plain loops in place of the instructions."""
-    replaced = vars(lehmer_decode) | {"take": plain_take, "lower": plain_lower}
+    """The function of `lehmer_code` by this name, compiled with the plain loops in place of the instructions."""
+    replaced = vars(lehmer_code) | {"take": plain_take, "lower": plain_lower}
     for kernel in ("_window_block", "_windows_kernel", "_tiers_kernel"):
-        code = vars(lehmer_decode)[kernel].py_func.__code__
+        code = vars(lehmer_code)[kernel].py_func.__code__
         replaced[kernel] = numba.njit(nogil=True)(FunctionType(code, replaced))
     for function in ("_decode_windows", "_decode_tiers", name):
-        replaced[function] = FunctionType(vars(lehmer_decode)[function].__code__, replaced)
+        replaced[function] = FunctionType(vars(lehmer_code)[function].__code__, replaced)
     plain: Callable[..., Any] = replaced[name]
     return plain
 

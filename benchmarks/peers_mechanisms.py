@@ -18,8 +18,9 @@ from time import process_time
 import numpy as np
 from scipy.stats import binom, multinomial
 
-from dovetail.account.amplify import amplify, list_bounds
-from dovetail.core.stages import Randomizer
+from dovetail.account.amplify import Subject, amplify, list_bounds
+from dovetail.account.gaussian_channel import gaussian_channel
+from dovetail.account.questions import ChosenWord, JointReport, SampledBlock
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
@@ -27,18 +28,25 @@ from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.vectors.gaussian import Gaussian
 from dovetail.randomize.window import Window
 from randomize_speed import machine
 
 CELLS = ((1.0, 1_000, 1e-5), (4.0, 100_000, 1e-6), (6.0, 10**6, 1e-8), (2.0, 10**9, 1e-10))
-KINDS: dict[str, Callable[[float], Randomizer]] = {
+KINDS: dict[str, Callable[[float], Subject]] = {
+    "any randomizer": lambda e: e,
     "binary": lambda e: KRR(2, e),
     "krr, k = 10": lambda e: KRR(10, e),
     "hadamard, k = 100": lambda e: Hadamard(100, e),
     "unary, k = 100": lambda e: Unary(100, e),
+    "unary, symmetric": lambda e: Unary(100, e, encoding="symmetric"),
     "hashing, k = 1000": lambda e: LocalHashing(1000, e),
     "subsets, k = 100": lambda e: SubsetSelection(100, e),
     "laplace": lambda e: Laplace(0.0, 1.0, e),
+    "chosen word": lambda e: ChosenWord((KRR(18, e),)),
+    "rotated block": lambda e: SampledBlock((KRR(16, e),), blocks=256),
+    "two questions": lambda e: JointReport((KRR(2, 0.5 * e), KRR(10, 0.5 * e))),
+    "gaussian": lambda e: gaussian_channel(steps=8, sigma=float(Gaussian(1, 1.0, e).variance) ** 0.5),
     "window": lambda e: Window(0.0, 1.0, e),
     "budget laplace": lambda e: BudgetLaplace(1.0, 2.0, e, beta=0.5, rho=0.9),
 }

@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.account.compose import Ask, questions_guarantee
 from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.job.questions import draw_questions
+from dovetail.job.messages import draw_questions
 from dovetail.plan.planner import plan_collection
 from dovetail.randomize.krr import KRR
 from randomize_speed import machine

@@ -135,7 +135,7 @@ def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float
     from dovetail.core.progress import silent
     from dovetail.engine.job import Job
     from dovetail.engine.orders import Layout
-    from dovetail.engine.passes import PackReports, UnpackReports, report_bytes
+    from dovetail.engine.passes import Batch, PackReports, UnpackReports
     from dovetail.engine.processes import Processes
     from dovetail.engine.rows import Secret
     from dovetail.engine.spark import Spark
@@ -146,14 +146,16 @@ def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float
         parse_config({"schema_version": 1, "mode": "release", "data": data, "randomize": {"epsilon": 4.0}}), bytes(32)
     )
     engine = Spark(started(workers)) if spark else Processes(workers)
-    source, secret, size = engine.source(job_of.config.data), Secret.fresh(), report_bytes(job_of.randomizer)
-    layout, staging = Layout(source.n, job_of.parts(source.n, size)), place / job.replace(" ", "-")
+    source, secret = engine.source(job_of.config.data), Secret.fresh()
+    (message,) = job_of.messages(source.n)
+    layout, staging = Layout(source.n, job_of.partitions(source.n, message.size)), place / job.replace(" ", "-")
     staging.mkdir()
-    pack = PackReports(job_of.reader(numbers=True), secret, job_of.randomizer, layout)
-    unpack = UnpackReports(secret, job_of.randomizer, layout, job_of.categories, (), str(staging), "{}")
+    batches = (Batch(message, layout, secret),)
+    pack = PackReports(job_of.reader(numbers=True), secret, batches)
+    unpack = UnpackReports(secret, batches, (), str(staging), "{}")
     start, begin = tree()[0], perf_counter()
     engine.exchange(
-        source, pack, unpack, parts=layout.parts + 1, rows=job_of.rows(size), staging=staging, progress=silent
+        source, pack, unpack, parts=layout.parts + 1, rows=job_of.rows(message.size), staging=staging, progress=silent
     )
     return (perf_counter() - begin, *reckoned(start))
 

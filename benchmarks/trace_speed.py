@@ -15,12 +15,12 @@ from time import process_time
 
 import numpy as np
 
+from dovetail.trace.closed_form import full_loss
 from dovetail.trace.descent import Budget, Descent, Goal, least_worst_loss, one_thread
 from dovetail.trace.kernels import RBF, Matern32
 from dovetail.trace.loss import STRETCHES, condition
-from dovetail.trace.mechanisms import full_loss, mixed
-from dovetail.trace.plan import TracePlan
-from dovetail.trace.prior import TracePrior
+from dovetail.trace.mechanisms import mixed
+from dovetail.trace.plan import TracePlan, TracePrior
 from dovetail.trace.regular import RegularPrior, design_regular
 from dovetail.trace.release_design import design_release
 from dovetail.trace.trace import SecretTimes

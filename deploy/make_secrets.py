@@ -20,7 +20,7 @@ _ROUNDS = 101  # of Mosquitto's own hashes; these passwords are random, so that 
 
 
 def main(folder: Path) -> None:
-    for role in ("shuffler", "analyzer"):
+    for role in ("shuffler", "analyzer", "issuer"):
         password = _password(folder / f"{role}-store.password", POSTGRES)
         _write(folder / role / "pgpass", f"*:*:dovetail:dovetail:{password}\n", DOVETAIL)
     shuffler = _password(folder / "shuffler" / "mqtt.password", DOVETAIL)

@@ -62,7 +62,7 @@ numpydoc_validation_checks: set[str] = set()
 # how it looks; nothing is loaded from elsewhere
 html_theme = "furo"
 html_title = "Dovetail"
-html_favicon = "_static/icon.svg"
+html_favicon = html_logo = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]

@@ -2,7 +2,8 @@
 
 Each corpus is split in halves: the public half gives encoder, candidates, classifier and every parameter, the other
 half is protected. Folders of $DOVETAIL_DATA: `arxiv_abstracts`; `20_newsgroups` (http://qwone.com/~jason/20Newsgroups,
-one folder for each group); `imdb` (https://ai.stanford.edu/~amaas/data/sentiment, the folder `aclImdb`); `goodreads`
+one folder for each group, or what scikit-learn has downloaded); `imdb`
+(https://ai.stanford.edu/~amaas/data/sentiment, the folder `aclImdb`); `goodreads`
 (https://mengtingwan.github.io/data/goodreads, files goodreads_reviews_GENRE.json.gz). The docstrings are those of
 packages that the extra `test` installs.
 """
@@ -97,11 +98,28 @@ def _docstrings(package: str) -> Iterator[str]:
 
 
 def newsgroups() -> Corpus:
-    """20 Newsgroups without headers, in nine classes."""
+    """20 Newsgroups without headers, in nine classes: from its folder, or as scikit-learn keeps it here."""
+    if not _has("20_newsgroups") and (kept := _kept_by_sklearn()):
+        return Corpus.halves("20 Newsgroups", kept)
     home = _folder("20_newsgroups")
     files = [file for file in sorted(home.rglob("*")) if file.is_file() and _class_of(file.parent.name)]
     texts = ((_body(file.read_text(encoding="latin-1")), _class_of(file.parent.name) or "") for file in _some(files))
     return Corpus.halves("20 Newsgroups", texts)
+
+
+def _kept_by_sklearn() -> list[tuple[str, str]]:
+    """Messages and classes of what `fetch_20newsgroups` has downloaded before; nothing is downloaded here."""
+    if find_spec("sklearn") is None:
+        return []
+    from sklearn.datasets import fetch_20newsgroups
+
+    try:
+        found = fetch_20newsgroups(subset="all", shuffle=False, download_if_missing=False)
+    except OSError:
+        return []
+    groups = [found.target_names[one] for one in found.target]
+    chosen = np.random.default_rng(SEED).permutation(len(groups))[:MOST_READ]
+    return [(_body(found.data[one]), label) for one in sorted(chosen) if (label := _class_of(groups[one]))]
 
 
 def _class_of(group: str) -> str | None:
@@ -138,6 +156,10 @@ def _some(files: list[Path]) -> list[Path]:
     return [files[one] for one in sorted(picked)]
 
 
+def _has(name: str) -> bool:
+    return (Path(os.environ.get("DOVETAIL_DATA", ".")) / name).is_dir()
+
+
 def _folder(name: str) -> Path:
     home = Path(os.environ.get("DOVETAIL_DATA", ".")) / name
     if not home.is_dir():
@@ -164,5 +186,5 @@ def corpora(full: bool) -> list[Corpus]:
     """Docstrings, abstracts, and those of the chapter's corpora that $DOVETAIL_DATA has; else a toy."""
     if not full:
         return [toy()]
-    home = Path(os.environ.get("DOVETAIL_DATA", "."))
-    return [docstrings(), abstracts(), *(read() for name, read in CHAPTER.items() if (home / name).is_dir())]
+    there = {name: _has(name) or (read is newsgroups and bool(_kept_by_sklearn())) for name, read in CHAPTER.items()}
+    return [docstrings(), abstracts(), *(read() for name, read in CHAPTER.items() if there[name])]

@@ -5,14 +5,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.linalg import svds
 from studies.iclr import Points, World
 
 from dovetail.attack.experiment.voter_selection import Places, select_voters
 from dovetail.attack.majority import MajorityVote
+from dovetail.core.checks import refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.datasets.nested_crescents import nested_crescents
-from dovetail.datasets.twitch import friendship_axes
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.fitting.groups import Groups
 
@@ -72,38 +74,78 @@ def adult(table: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
     )
 
 
-def pudf(table: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
-    """Who pays follows the region of a patient's address; votes go to bills of the same height in the region.
+def pudf(table: pl.DataFrame, hospitals: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
+    """Who pays follows the hospital's place; votes go to bills of the same height in hospitals nearby. In km.
 
-    Regions are the first three digits of the postal code. The commonest payers are values, all others one more.
+    `hospitals` has `hospital`, `latitude` and `longitude`. The commonest payers are values, all others one more.
     """
     chosen = given["pudf"]
-    table = table.with_columns(region=pl.col("zip_code").str.slice(0, 3).cast(pl.Float64, strict=False))
-    table = table.drop_nulls(["region", "charges"])
+    table = table.join(hospitals, on="hospital", how="inner").drop_nulls(["latitude", "longitude", "charges"])
     if len(table) < 2 or table["payment"].n_unique() < 2:
         raise DataError(
-            "the discharges must name two payers and hold two patients with a postal code and charges, "
-            f"got {len(table):,} patients."
+            "the discharges must name two payers and hold two patients with charges in hospitals whose places are "
+            f"known, got {len(table):,} patients."
         )
     table = table[np.sort(rng.permutation(len(table))[: chosen["people"]])]
     most = table["payment"].value_counts(sort=True)["payment"][: chosen["payers"]].to_list()
     payers = coded(table["payment"].map_elements(lambda one: one if one in most else "other", return_dtype=pl.String))
-    regions, bills = table["region"].to_numpy(), np.log1p(np.maximum(table["charges"].to_numpy(), 0.0))[:, None]
-    krr, everybody, near = (
-        KRR(k=int(payers.max()) + 1, epsilon=given["epsilon"]),
-        np.arange(len(table)),
-        chosen["near"],
-    )
-    seats = select_voters(everybody, within=(regions, near), similar=bills, votes=given["votes"], rng=rng)
-    return World(
-        krr=krr,
-        values=payers,
-        places=regions[:, None],
-        attack=MajorityVote(krr, everybody, seats),
-        near=Groups.from_labels(regions, near),
-        grouped=lambda size: Groups.from_labels(regions, size),
-        at=regions[:, None],
-    )
+    bills = np.log1p(np.maximum(table["charges"].to_numpy(), 0.0))[:, None]
+    latitude, longitude = (table[name].to_numpy() for name in ("latitude", "longitude"))
+    places = np.column_stack((longitude * np.cos(np.radians(31.0)) * KM, latitude * KM))
+    return on_plane(payers, places, near=chosen["near"], similar=bills, at=places, given=given, rng=rng)
+
+
+def coarsen_labels(labels: ArrayLike, *, ways: int) -> NDArray[np.int64]:
+    """Labels 0..7 at a coarser scale: 8 (all), 4 (crescents) or 2 (clusters).
+
+    >>> coarsen_labels([0, 3, 5, 7], ways=4).tolist()
+    [0, 1, 2, 3]
+    """
+    if whole("ways", ways, least=2) not in (2, 4, 8):
+        raise refuse("ways", "2, 4 or 8", ways)
+    fine = np.asarray(labels)
+    if fine.dtype.kind not in "iu" or (fine.size and not 0 <= fine.min() <= fine.max() <= 7):
+        raise DataError(f"`labels` must be whole numbers 0..7, got {fine.dtype} up to {fine.max(initial=0)!r}.")
+    return np.asarray(fine // (8 // ways), dtype=np.int64)
+
+
+def friendship_axes(friendships: pl.DataFrame, n: int, *, axes: int = 16) -> NDArray[np.float64]:
+    r"""Coordinates (n, axes) of people whose friends are alike: a public place for models that need numbers.
+
+    .. math:: D^{-1/2} (A + I) D^{-1/2} \approx U S U^\top, \qquad t_i = \text{row } i \text{ of } U S
+
+    with the adjacency matrix A, the degrees D of A + I, and the leading singular vectors.
+
+    Parameters
+    ----------
+    friendships : data frame with `one` and `other`
+    n : int
+        People.
+    axes : int, 1 to n - 1
+
+    Notes
+    -----
+    The axes are unique up to sign, which is fixed so that each axis sums to at least 0.
+
+    Raises
+    ------
+    DataError
+        When a friend is none of the people 0..n-1.
+    """
+    n = whole("n", n, least=2)
+    axes = whole("axes", axes, least=1, most=n - 1)
+    one, other = (friendships[name].to_numpy() for name in ("one", "other"))
+    people = np.concatenate((one, other))
+    strange = people[(people < 0) | (people >= n)]
+    if strange.size:
+        raise DataError(f"`friendships` must be of people 0..{n - 1}, got {strange[0]}.")
+    each = np.arange(n)
+    cells = np.concatenate((one, other, each)), np.concatenate((other, one, each))
+    near = coo_array((np.ones(cells[0].size), cells), shape=(n, n)).tocsr()
+    scale = 1.0 / np.sqrt(near.sum(axis=1))
+    u, s, _ = svds(near.multiply(scale[:, None]).multiply(scale).tocsr(), k=axes, v0=np.ones(n))
+    places = (u * s)[:, ::-1]
+    return np.asarray(places * np.where(places.sum(axis=0) < 0.0, -1.0, 1.0))
 
 
 def twitch(people: pl.DataFrame, friendships: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
@@ -151,6 +193,31 @@ def pretend_california(n: int, rng: Entropy) -> pl.DataFrame:
             "median_house_value": map_["label"] * 1000.0 + rng.below(1000, n),
         }
     )
+
+
+def pretend_texas(n: int, rng: Entropy) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Discharges with the columns of `texas`, and the places of hospitals, in the stead of a file nobody may pass on.
+
+    Hospitals lie around a few towns; each town has a payer who pays for two in three of its patients, and each payer
+    bills of its own height.
+    """
+    hospitals, towns, payers = 40, 8, ("09", "12", "HM", "MA", "MC", "ZZ")
+    middle = np.column_stack((26 + rng.below(9, towns), -105 + rng.below(10, towns)))
+    town = np.arange(hospitals) % towns
+    spread = (np.column_stack((rng.below(1000, hospitals), rng.below(1000, hospitals))) - 500) / 500 * 10 / KM
+    places = middle[town] + spread  # within about 10 km
+    seen = rng.below(hospitals, n)
+    paid = np.where(rng.below(3, n) < 2, town[seen] % len(payers), rng.below(len(payers), n))
+    names = np.array([f"{number:06d}" for number in range(100, 100 + hospitals)])
+    table = pl.DataFrame(
+        {
+            "hospital": names[seen],
+            "zip_code": [f"77{one:03d}" for one in seen],
+            "payment": np.array(payers)[paid],
+            "charges": 1000.0 * 2.0**paid + rng.below(500, n),
+        }
+    )
+    return table, pl.DataFrame({"hospital": names, "latitude": places[:, 0], "longitude": places[:, 1]})
 
 
 def pretend_adult(n: int, rng: Entropy) -> pl.DataFrame:

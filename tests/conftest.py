@@ -1,7 +1,9 @@
 """What every test can ask for."""
 
 import os
+import ssl
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -11,7 +13,13 @@ from tests.statistics import rng_of
 
 from dovetail.core.entropy import Entropy
 
-pytest_plugins = ["tests.plugins.selection", "tests.plugins.skips", "tests.plugins.tiers", "tests.plugins.kernels"]
+pytest_plugins = [
+    "tests.plugins.selection",
+    "tests.plugins.skips",
+    "tests.plugins.tiers",
+    "tests.plugins.kernels",
+    "dovetail.audit.pytest_plugin",
+]
 
 # Slow examples are no failures: the machine may be busy, or compile the first one. The examples are the same in every
 # run, so that a tree that passed passes for whoever clones it; DOVETAIL_EXPLORE=1 draws new ones, before a release.
@@ -37,3 +45,17 @@ def ledger_of_its_own(ledgers: tuple[Path, Iterator[int]], monkeypatch: pytest.M
     """A release in a test is recorded in a ledger of this test alone, never in the one of whoever runs the tests."""
     folder, number = ledgers
     monkeypatch.setenv("DOVETAIL_LEDGER", str(folder / str(next(number))))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def authorities_are_read_once() -> Iterator[None]:
+    """Clients of HTTP share contexts of TLS: to read all authorities takes longer than most tests of a server."""
+    plain = ssl.create_default_context
+
+    @cache
+    def made(trusted: str | None, *given: object, **named: object) -> ssl.SSLContext:
+        return plain(*given, **named)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", lambda *a, **b: made(os.environ.get("SSL_CERT_FILE"), *a, **b))
+        yield

@@ -6,6 +6,10 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from tests.trees import statements, tree_of
+
+from dovetail.core.noise import NOISES
+from dovetail.core.question import QUESTIONS
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
@@ -17,12 +21,14 @@ ROOT = SOURCES / "dovetail"
 LAYERS = [
     ["cli"],
     ["web"],
-    ["collect"],
+    ["collect", "audit"],
     ["engine", "memorize"],
     ["job"],
     ["trace", "text"],
     ["report"],
     ["plan"],
+    ["question"],
+    ["noise"],
     ["table"],
     ["attack"],
     ["estimate", "account", "leak"],
@@ -53,9 +59,9 @@ OPTIONAL = {
     "cvxpy",
     "charset_normalizer",
     "pyspark",
+    "pytest",
 }
 SERVE = {
-    "pythonjsonlogger",
     "starlette",
     "uvicorn",
     "httpx",
@@ -78,6 +84,7 @@ HOMES = (
 # two shufflers that are named because of what they are, or an example; not a list of what there is
 NAMED_ON_PURPOSE = {
     "dovetail.cli.run": "one example configuration",
+    "dovetail.audit.claim": "laws of noise on a number, two of which share their name with a randomizer",
     "dovetail.job.attacks": "the two ends of the scale: no shuffle and a full one",
     "dovetail.report.tables": "the two ends of the scale: no shuffle and a full one",
 }
@@ -99,7 +106,7 @@ PATHS = {
 @cache
 def sources() -> dict[str, ast.AST]:
     """Every file of ours, parsed."""
-    return {module: ast.parse(path.read_text()) for module, path in PATHS.items()}
+    return {module: tree_of(path) for module, path in PATHS.items()}
 
 
 def offenders(rule: Callable[[str, ast.AST], Iterable[object]]) -> dict[str, list[object]]:
@@ -115,7 +122,7 @@ def inside(module: str, packages: Iterable[str]) -> bool:
 def imports(tree: ast.AST) -> tuple[tuple[str, str | None], ...]:
     """Every (module, name or None) that a file imports: at the top, inside functions and under TYPE_CHECKING."""
     found: list[tuple[str, str | None]] = []
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             found += [(alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -144,10 +151,12 @@ def upward(module: str, tree: ast.AST) -> list[str]:
 
 
 def misplaced(module: str, tree: ast.AST) -> list[str]:
-    """Optional libraries outside `core.extras.require`, and those of servers outside `collect` and `web`."""
+    """Optional libraries outside `core.extras.require`, and those of servers and tests outside where they belong."""
     names = {other.split(".")[0] for other, _ in imports(tree)}
-    allowed = {"collect": SERVE, "web": {"starlette", "uvicorn"}}.get(folder_of(module) or "", set())
-    return sorted(names & OPTIONAL) + sorted(names & SERVE - allowed)
+    allowed = {"collect": SERVE, "web": {"starlette", "uvicorn"}, "audit": {"pytest"}}.get(
+        folder_of(module) or "", set()
+    )
+    return sorted(names & OPTIONAL - allowed) + sorted(names & SERVE - allowed)
 
 
 def device_side(module: str, tree: ast.AST) -> list[str]:
@@ -240,10 +249,6 @@ def is_sentence(docstring: str | None) -> bool:
     return len(first.split()) >= 5 and first.endswith(".") and "TODO" not in first
 
 
-def tree_of(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
 def test_every_folder_has_its_layer() -> None:
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     assert folders | {"dovetail_protocol"} == set(RANK)
@@ -255,11 +260,11 @@ def test_imports_point_down_the_layers() -> None:
 
 
 def test_an_upward_import_would_be_found() -> None:
-    assert upward("dovetail.core.wrong", tree_of("def f():\n    from dovetail.cli.main import app\n"))
-    assert upward("dovetail.core.wrong", tree_of("from dovetail import cli\n"))
-    assert upward("dovetail.leak.wrong", tree_of("from dovetail.account.amplify import amplify\n"))
-    assert not upward("dovetail.cli.right", tree_of("from dovetail.core.errors import DovetailError\n"))
-    assert relative(tree_of("from . import checks\n"))
+    assert upward("dovetail.core.wrong", ast.parse("def f():\n    from dovetail.cli.main import app\n"))
+    assert upward("dovetail.core.wrong", ast.parse("from dovetail import cli\n"))
+    assert upward("dovetail.leak.wrong", ast.parse("from dovetail.account.amplify import amplify\n"))
+    assert not upward("dovetail.cli.right", ast.parse("from dovetail.core.errors import DovetailError\n"))
+    assert relative(ast.parse("from . import checks\n"))
 
 
 def test_extras_stay_where_they_are_needed() -> None:
@@ -267,8 +272,8 @@ def test_extras_stay_where_they_are_needed() -> None:
 
 
 def test_a_misplaced_extra_would_be_found() -> None:
-    assert misplaced("dovetail.plan.wrong", tree_of("import httpx\nimport sklearn.tree\n")) == ["sklearn", "httpx"]
-    assert misplaced("dovetail.web.wrong", tree_of("import starlette\nimport sqlalchemy\n")) == ["sqlalchemy"]
+    assert misplaced("dovetail.plan.wrong", ast.parse("import httpx\nimport sklearn.tree\n")) == ["sklearn", "httpx"]
+    assert misplaced("dovetail.web.wrong", ast.parse("import starlette\nimport sqlalchemy\n")) == ["sqlalchemy"]
 
 
 def test_device_protocol_and_analyst_stay_apart() -> None:
@@ -276,9 +281,9 @@ def test_device_protocol_and_analyst_stay_apart() -> None:
 
 
 def test_a_mixture_of_device_and_analyst_would_be_found() -> None:
-    wrong = tree_of("from dovetail_device.outbox import Outbox\n")
+    wrong = ast.parse("from dovetail_device.outbox import Outbox\n")
     assert device_side("dovetail.collect.shuffler.wrong", wrong) and device_side("dovetail_protocol.wrong", wrong)
-    assert device_side("dovetail_device.wrong", tree_of("import dovetail.core.errors\n"))
+    assert device_side("dovetail_device.wrong", ast.parse("import dovetail.core.errors\n"))
     assert not device_side("dovetail.collect.simulate.right", wrong)
 
 
@@ -287,9 +292,10 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
 
 
 def test_a_ring_would_be_found() -> None:
-    late = tree_of("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a\n")
-    assert set(cycle({"p.a": tree_of("def f():\n    from p.b import x\n"), "p.b": late})) == {"p.a", "p.b"}
-    assert cycle({"p.a": tree_of("from p.b import x\n"), "p.b": tree_of("import p.c\n"), "p.c": tree_of("")}) == []
+    late = ast.parse("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a\n")
+    assert set(cycle({"p.a": ast.parse("def f():\n    from p.b import x\n"), "p.b": late})) == {"p.a", "p.b"}
+    chain = {"p.a": "from p.b import x\n", "p.b": "import p.c\n", "p.c": ""}
+    assert cycle({module: ast.parse(text) for module, text in chain.items()}) == []
 
 
 def test_no_two_folders_of_a_package_import_each_other() -> None:
@@ -312,13 +318,13 @@ def test_underscored_names_stay_at_home() -> None:
 
 
 def test_a_foreign_underscored_name_would_be_found() -> None:
-    assert underscored(tree_of("from p.a import _x\nimport p._b\n")) == ["_x", "_b"]
-    assert underscored(tree_of("from __future__ import annotations\nfrom p import __version__\n")) == []
+    assert underscored(ast.parse("from p.a import _x\nimport p._b\n")) == ["_x", "_b"]
+    assert underscored(ast.parse("from __future__ import annotations\nfrom p import __version__\n")) == []
 
 
 def test_every_folder_says_in_a_sentence_what_lives_there() -> None:
     inits = [path for path in PATHS.values() if path.name == "__init__.py"]
-    assert [path for path in inits if not is_sentence(ast.get_docstring(ast.parse(path.read_text())))] == []
+    assert [path for path in inits if not is_sentence(ast.get_docstring(tree_of(path)))] == []
 
 
 def test_a_mute_folder_would_be_found() -> None:
@@ -341,8 +347,8 @@ def test_a_list_of_mechanisms_would_be_found() -> None:
         'match name:\n    case "krr": ...\n    case "unary": ...',
         'if name in ("krr", "unary"): ...',
     ):
-        assert mechanisms_by_hand(tree_of(wrong), names) == [names], wrong
-    assert mechanisms_by_hand(tree_of('DEFAULT = ["krr", "other"]'), names) == []
+        assert mechanisms_by_hand(ast.parse(wrong), names) == [names], wrong
+    assert mechanisms_by_hand(ast.parse('DEFAULT = ["krr", "other"]'), names) == []
 
 
 def beyond_its_role(module: str, tree: ast.AST) -> list[str]:
@@ -362,9 +368,25 @@ def test_no_role_imports_what_it_must_not_know() -> None:
 
 
 def test_a_role_that_knows_too_much_would_be_found() -> None:
-    opens = tree_of("from dovetail.collect.analyzer.unseal import unseal\n")
+    opens = ast.parse("from dovetail.collect.analyzer.unseal import unseal\n")
     assert beyond_its_role("dovetail.collect.shuffler.wrong", opens)
     assert beyond_its_role("dovetail.collect.campaign.wrong", opens)
-    assert beyond_its_role("dovetail.collect.shuffler.wrong", tree_of("from dovetail.collect import analyzer\n"))
-    links = tree_of("from dovetail.collect.shuffler.link_key_store import LinkKeyStore\n")
+    assert beyond_its_role("dovetail.collect.shuffler.wrong", ast.parse("from dovetail.collect import analyzer\n"))
+    links = ast.parse("from dovetail.collect.shuffler.link_key_store import LinkKeyStore\n")
     assert beyond_its_role("dovetail.collect.analyzer.wrong", links)
+
+
+def test_nobody_asks_which_question_or_noise_it_has() -> None:
+    """Outside the folders of questions and noises no instance is told from others by its class."""
+    concrete = {kind.__name__ for registry in (QUESTIONS, NOISES) for kind in registry}
+    found = []
+    for place in ROOT.rglob("*.py"):
+        if place.relative_to(ROOT).parts[0] in ("question", "noise"):
+            continue
+        if "isinstance(" not in place.read_text(encoding="utf-8"):
+            continue
+        for node in ast.walk(tree_of(place)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                named = {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
+                found += [f"{place.relative_to(ROOT)}:{node.lineno}" for _ in named & concrete]
+    assert concrete >= {"Shares", "Number", "Local", "UserNoise"} and found == []

@@ -10,8 +10,10 @@ PAGE = (Path(__file__).parent.parent / "docs" / "accuracy.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
 
-SLOW = "amplify_mixture"
-CASES = [pytest.param(block, marks=EXHAUST if SLOW in block else (), id=str(at)) for at, block in enumerate(BLOCKS)]
+SLOW = re.compile("amplify_mixture|memoized_guarantee")
+CASES = [
+    pytest.param(block, marks=EXHAUST if SLOW.search(block) else (), id=str(at)) for at, block in enumerate(BLOCKS)
+]
 
 
 @pytest.mark.parametrize("block", CASES)

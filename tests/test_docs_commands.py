@@ -25,7 +25,7 @@ session: Any = import_module("session")
 
 NOT_RUN = {  # the page, a part of the line, and why it is not run here
     ("collect.md", ""): "tests/collect/test_guide.py runs the guide, on all databases and through a broker",
-    ("runbook.md", ""): "operators' steps at a running service: tests/collect has a test for each",
+    ("runbook.md", ""): "tests/collect/test_runbook.py runs them beside a shuffler",
     ("web.md", "web"): "a server: tests/web starts it and opens it in a browser",
     ("scale.md", "--engine spark"): "needs Java; tests/engine runs it where that is",
 }
@@ -86,8 +86,7 @@ def _samples(folder: Path) -> None:
 
 
 def _pairs(folder: Path) -> None:
-    from dovetail.memorize.dejavu.pairs import write_pair
-    from dovetail.memorize.dejavu.planted import Planted
+    from dovetail.memorize.dejavu.pairs import Planted, write_pair
 
     for name in ("pair", "pair1", "pair2", "pair3"):
         write_pair(Planted(images=400, remembered="1/4", accuracy="1/5").pair(), folder / f"{name}.npz")

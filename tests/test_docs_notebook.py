@@ -41,6 +41,7 @@ def test_every_cell_runs_and_shows_something(notebook: tuple[dict[str, Any], lis
         assert one is None or "<table" in one._repr_html_()
 
 
+@pytest.mark.exhaust
 def test_the_data_frame_has_the_columns_that_the_page_names(notebook: tuple[dict[str, Any], list[Any]]) -> None:
     named = re.findall(r"report\.to_polars\(\)  # (.*)", PAGE)[0].split(", ")
     assert set(named) <= set(notebook[0]["frame"].columns)

@@ -4,7 +4,9 @@ import re
 import tomllib
 from pathlib import Path
 
+from dovetail.job.build import build_question, build_randomizer
 from dovetail.job.config import load_config, parse_config
+from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -20,8 +22,8 @@ def test_every_block_runs_and_its_figures_hold() -> None:
 def test_the_configurations_are_read() -> None:
     [shown] = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
     page, sample = parse_config(tomllib.loads(shown)), load_config(DOCS / "samples" / "vectors.toml")
-    assert page.vector is not None and sample.vector is not None
-    assert page.vector.mechanism() == sample.vector.mechanism()
+    made = [build_randomizer(one.randomize, build_question(one, None)) for one in (page, sample) if one.randomize]
+    assert made[0] == made[1] == ClosestDirection(1000, 1.0, 4.0)
 
 
 def test_the_errors_of_the_table_are_computed() -> None:

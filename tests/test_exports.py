@@ -16,14 +16,9 @@ PACKAGES: list[ModuleType] = [dovetail, *(import_module(f"dovetail.{name}") for 
 NAMES = [(package, name) for package in PACKAGES for name in package.__all__]
 
 
-@pytest.mark.parametrize(("package", "name"), NAMES, ids=[f"{package.__name__}.{name}" for package, name in NAMES])
-def test_every_public_name_loads_and_is_documented(package: ModuleType, name: str) -> None:
-    assert getattr(package, name).__doc__
-    assert name in dir(package)
-
-
-def test_the_surface_is_small() -> None:
-    assert 40 <= len(set(dovetail.__all__) - set(SUBMODULES)) <= 51
+def test_every_public_name_loads_and_is_documented() -> None:
+    mute = [(one.__name__, name) for one, name in NAMES if not getattr(one, name).__doc__ or name not in dir(one)]
+    assert mute == []
 
 
 def test_every_name_is_stated_once() -> None:
@@ -37,9 +32,8 @@ def test_the_description_of_a_submodule_names_everything_in_it(package: ModuleTy
 
 
 def test_a_name_is_the_function_even_after_its_module_was_imported() -> None:
-    for module in ("datasets.adult", "datasets.twitch"):
-        import_module(f"dovetail.{module}")
-    assert callable(dovetail.datasets.adult) and callable(dovetail.datasets.twitch)
+    import_module("dovetail.datasets.nested_crescents")
+    assert callable(dovetail.datasets.nested_crescents)
     assert callable(dovetail.estimate.best_mean)
 
 

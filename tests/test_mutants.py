@@ -1,13 +1,15 @@
 """The list of mutants fits the sources, and its runner tells a mutant that dies from one that lives."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 from tests.mutants.__main__ import Tree, chosen, fingerprint, main, run_all, settled
-from tests.mutants.catalogue import LIST, Mutant, faults, load_mutants
+from tests.mutants.catalogue import LIST, Mutant, faults, load_mutants, misplaced
+from tests.mutants.homes import load_homes
 
-MUTANTS = load_mutants()
+mutants, homes = cache(load_mutants), cache(load_homes)
 SOURCE = "def add(a, b):\n    return a + b\n"
 TESTS = (
     "from sums import add\n\n\ndef test_sums() -> None:\n    assert add(1, 2) == 3\n\n\n"
@@ -28,17 +30,36 @@ def mutant(line: str = "a + b", replacement: str = "a - b", test: str = "test_su
     return Mutant("sums", "Sums are wrong.", "src/sums.py", line, replacement, (f"tests/test_sums.py::{test}",))
 
 
+def test_every_listed_mutant_names_a_line_and_tests_that_are_there() -> None:
+    assert {mutant.name: wrong for mutant in mutants() if (wrong := misplaced(mutant))} == {}
+
+
+@pytest.mark.exhaust
 def test_every_listed_mutant_fits_the_sources_and_names_tests_that_exist() -> None:
-    assert faults(MUTANTS) == []
+    assert faults(mutants()) == []
+
+
+def test_every_home_of_a_statement_can_be_broken_and_names_one_test() -> None:
+    assert len(homes()) >= 75 and {mutant.name: wrong for mutant in homes() if (wrong := misplaced(mutant))} == {}
+    assert len({mutant.name for mutant in homes()}) == len(homes()) and all(len(one.tests) == 1 for one in homes())
+
+
+def test_a_broken_home_raises_while_a_test_runs_and_not_before() -> None:
+    kinds = ("__getattribute__", "\n    if ")
+    made = {kind: next(one for one in homes() if kind in one.replacement) for kind in kinds}
+    for kind, one in made.items():
+        assert f"raise RuntimeError({one.loss.split(' has a test')[0]!r})" in one.replacement, kind
+        added = one.replacement.removeprefix(one.line)
+        assert added != one.replacement and '"PYTEST_CURRENT_TEST" in' in added
 
 
 def test_there_are_enough_mutants_of_every_stage() -> None:
-    assert len(MUTANTS) >= 150
-    assert {one.stage for one in MUTANTS} == {path.stem for path in LIST.glob("*.toml")}
+    assert len(mutants()) >= 150
+    assert {one.stage for one in mutants()} == {path.stem for path in LIST.glob("*.toml")}
 
 
 def test_each_mutant_says_what_a_user_would_lose() -> None:
-    for one in MUTANTS:
+    for one in mutants():
         assert one.loss[:1].isupper() and one.loss.endswith(".") and len(one.loss.split()) > 4, one
 
 
@@ -96,13 +117,13 @@ def test_a_run_records_every_outcome_and_tests_that_fail_unchanged_end_it(tree: 
 
 
 def test_shards_share_the_mutants_out_and_a_part_of_a_name_chooses_some() -> None:
-    parts = [chosen(MUTANTS, only="", shard=f"{i}/3") for i in (1, 2, 3)]
-    assert sorted((one for part in parts for one in part), key=repr) == sorted(MUTANTS, key=repr)
-    assert {one.file for one in chosen(MUTANTS, only="core/guarantee", shard="1/1")} == {
+    parts = [chosen(mutants(), only="", shard=f"{i}/3") for i in (1, 2, 3)]
+    assert sorted((one for part in parts for one in part), key=repr) == sorted(mutants(), key=repr)
+    assert {one.file for one in chosen(mutants(), only="core/guarantee", shard="1/1")} == {
         "src/dovetail/core/guarantee.py"
     }
     with pytest.raises(SystemExit, match="i/n"):
-        chosen(MUTANTS, only="", shard="4/3")
+        chosen(mutants(), only="", shard="4/3")
 
 
 def test_a_choice_of_no_mutant_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from studies.accuracy import run as accuracy
 from studies.accuracy_tables import run as accuracy_tables
+from studies.distribution import run as distribution
 from studies.fig1a import run as fig1a
 from studies.fig1b import run as fig1b
 from studies.frequency import run as frequency
+from studies.learned_shares import run as learned_shares
 from studies.peers import run as peers
+from studies.shuffler_noises import run as shuffler_noises
+from studies.synthetic_table import run as synthetic_table
 from studies.tightness import run as tightness
 from studies.transposition import run as transposition
 
@@ -18,7 +22,20 @@ from studies.transposition import run as transposition
 @pytest.mark.exhaust
 @pytest.mark.parametrize(
     "study",
-    [accuracy, accuracy_tables, fig1a, fig1b, frequency, peers, tightness, transposition],
+    [
+        accuracy,
+        accuracy_tables,
+        distribution,
+        fig1a,
+        fig1b,
+        frequency,
+        learned_shares,
+        peers,
+        shuffler_noises,
+        synthetic_table,
+        tightness,
+        transposition,
+    ],
     ids=lambda study: str(study.__name__),
 )
 def test_a_study_leaves_a_table_and_its_verdict_holds(study: Any, tmp_path: Path) -> None:

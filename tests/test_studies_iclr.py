@@ -17,12 +17,12 @@ from studies.fig5 import run as fig5
 from studies.fig8 import run as fig8
 from studies.iclr_claims import between, compared, ends, listed
 from studies.iclr_draw import ticks
-from studies.iclr_worlds import adult, pretend_adult, pretend_twitch, some_members, syn, twitch
+from studies.iclr_worlds import adult, friendship_axes, pretend_adult, pretend_twitch, some_members, syn, twitch
 from studies.resumable import resumed
 
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, ParameterError
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.mallows import Mallows
@@ -117,7 +117,10 @@ def test_ticks_that_would_stand_on_each_other_have_no_words() -> None:
 def test_a_panel_is_drawn_of_its_own_set(tmp_path: Path) -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
     rows = toy(fig4)[0]
+    assert {name for name, _ in fig4.PANELS.values()} == {*rows["set"], "pudf"}  # whose owners alone may have it
     for panel, (name, column) in fig4.PANELS.items():
+        if name == "pudf":
+            continue
         axes = fig4.one(pyplot, rows.filter(set=name), panel).axes
         drawn = {line.get_label(): list(line.get_ydata()) for line in axes[0].lines}
         best = rows.filter(set=name, mechanism="best").sort("group_size")
@@ -240,32 +243,65 @@ def made_up_discharges(n: int) -> str:
     return "\n".join(["THCIC_ID\tPAT_ZIP\tFIRST_PAYMENT_SRC\tTOTAL_CHARGES", *rows, "000100\t*\tA\t12.0"]) + "\n"
 
 
-def test_figure_8_on_discharges_needs_their_file_and_says_where_to_apply(
+def places(tmp_path: Path, text: str = "hospital,latitude,longitude\n") -> Path:
+    file = tmp_path / "places.csv"
+    file.write_text(text + "".join(f"{100 + r:06d},{29 + r % 3},{-97 - r // 3}\n" for r in range(6)))
+    return file
+
+
+def test_discharges_need_their_file_and_the_places_of_hospitals_and_say_where_to_apply(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DOVETAIL_PUDF", raising=False)
-    for more, words in (
-        ([], "fig8p compares with discharges (PUDF): name their file with --pudf. The inpatient"),
-        (["--pudf", str(tmp_path / "nothing.txt")], "nothing.txt: no such file. The inpatient"),
+    monkeypatch.setenv("DOVETAIL_PUDF", "")
+    monkeypatch.setenv("DOVETAIL_HOSPITALS", "")
+    header = "THCIC_ID\tPAT_ZIP\tFIRST_PAYMENT_SRC\tTOTAL_CHARGES\n"
+    (tmp_path / "few.txt").write_text(f"{header}000100\t*\tA\t1.0\n")
+    (tmp_path / "odd.csv").write_text("hospital,lat\n1,2\n")
+    few, there = ["--pudf", str(tmp_path / "few.txt")], ["--hospitals", str(places(tmp_path))]
+    for name, more, words in (
+        ("fig4p", ["--pudf", str(tmp_path / "nothing.txt")], "nothing.txt: no such file. The inpatient"),
+        ("fig4p", few, "have no coordinates: name a table hospital,latitude,longitude with --hospitals"),
+        ("fig4p", [*few, "--hospitals", str(tmp_path / "odd.csv")], "odd.csv: must be a table hospital,latitude"),
+        ("fig4p", [*few, *there], "must name two payers"),
+        ("fig8", ["--pudf", "x"], "--pudf goes with fig4p"),
+        ("fig4", there, "--hospitals goes with fig4p"),
     ):
-        monkeypatch.setenv("DOVETAIL_PUDF", "")
-        assert invoke(["study", "fig8p", *more, "--out", str(tmp_path)]) == 2
-        told = capsys.readouterr().err
-        assert words in told.replace("\n", " ") and "apply at" in told and "Traceback" not in told
-    (tmp_path / "few.txt").write_text("THCIC_ID\tPAT_ZIP\tFIRST_PAYMENT_SRC\tTOTAL_CHARGES\n1\t*\tA\t1.0\n")
-    assert invoke(["study", "fig8p", "--pudf", str(tmp_path / "few.txt"), "--out", str(tmp_path)]) == 2
-    assert "must name two payers" in capsys.readouterr().err
-    assert invoke(["study", "fig8", "--pudf", "x", "--out", str(tmp_path)]) == 2
-    assert "--pudf goes with fig8p" in capsys.readouterr().err
+        monkeypatch.setenv("DOVETAIL_HOSPITALS", "")
+        assert invoke(["study", name, *more, "--out", str(tmp_path)]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert words in told and "Traceback" not in told
 
 
 @pytest.mark.exhaust
-def test_figure_8_runs_on_a_file_of_discharges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_4_runs_on_a_file_of_discharges_and_on_a_stand_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DOVETAIL_PUDF", "")
+    monkeypatch.setenv("DOVETAIL_HOSPITALS", "")
     (tmp_path / "base.txt").write_text(made_up_discharges(1500))
-    assert invoke(["study", "fig8p", "--pudf", str(tmp_path / "base.txt"), "--out", str(tmp_path / "o")]) == 0
-    table = pl.read_csv(tmp_path / "o" / "fig8p.csv", infer_schema_length=None)
-    assert set(table["set"]) == {"pudf"} and table["mechanism"].to_list() == [
-        "LDP", "uniform", "published", "exact", "best",
-    ]  # fmt: skip
-    assert all(fig8.verdict(table).values())
+    named = ["--pudf", str(tmp_path / "base.txt"), "--hospitals", str(places(tmp_path))]
+    for more, name in (([], "stand-in"), (named, "pudf")):
+        assert invoke(["study", "fig4p", *more, "--out", str(tmp_path / name)]) == 0
+        table = pl.read_csv(tmp_path / name / "fig4p.csv", infer_schema_length=None)
+        assert set(table["set"]) == {name}
+        assert table["mechanism"].to_list() == ["LDP", "uniform", *["published", "exact", "best"] * 2]
+        assert all(fig4.verdict(table).values())
+
+
+def test_friendship_axes_are_the_leading_singular_vectors() -> None:
+    """Against a dense decomposition: the axes give the best approximation, and none sums below 0."""
+    pairs = np.array([[i, j] for i in range(30) for j in range(i) if (i * j) % 7 == 3 or i == j + 1])
+    friends = pl.DataFrame({"one": pairs[:, 0], "other": pairs[:, 1]})
+    axes = friendship_axes(friends, 30, axes=3)
+    near = np.eye(30)
+    near[pairs[:, 0], pairs[:, 1]] = near[pairs[:, 1], pairs[:, 0]] = 1.0
+    scale = near.sum(axis=1) ** -0.5
+    values = np.linalg.svd(near * scale[:, None] * scale)
+    np.testing.assert_allclose(np.linalg.norm(axes, axis=0), values.S[:3], rtol=1e-9)
+    best = (values.U[:, :3] * values.S[:3] ** 2) @ values.U[:, :3].T
+    np.testing.assert_allclose(axes @ axes.T, best, atol=1e-9)
+    assert (axes.sum(axis=0) >= -1e-12).all()
+    with pytest.raises(ParameterError, match="`axes`"):
+        friendship_axes(friends, 30, axes=30)
+    with pytest.raises(DataError, match=r"people 0\.\.19, got 20"):
+        friendship_axes(friends, 20, axes=3)

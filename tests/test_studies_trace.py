@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from studies.trace_covariances import run as covariances
 from studies.trace_figure import run as figure
 from studies.trace_multiple import run as multiple
 from studies.trace_robust import run as robust
@@ -17,13 +18,22 @@ from dovetail.trace.trace import Trace
 
 
 @pytest.mark.parametrize(
-    "study", [figure, multiple, robust, taxi, temperature], ids=lambda study: str(study.__name__)
+    "study", [covariances, figure, multiple, robust, taxi, temperature], ids=lambda study: str(study.__name__)
 )
 def test_the_recorded_results_carry_the_claim(study: Any) -> None:
     home = Path(study.__file__).parent
     assert (home / "README.md").read_text().startswith("# Claim: ")
     verdict = study.verdict(pl.read_csv(home / "results.csv"))
     assert len(verdict) >= 3 and all(verdict.values()), verdict
+
+
+@pytest.mark.exhaust
+def test_covariances_are_drawn_at_toy_size_and_keep_their_claim(tmp_path: Path) -> None:
+    table = covariances.main(False, tmp_path)
+    assert (tmp_path / "trace_covariances.csv").exists() and table.height == 12
+    assert all(covariances.verdict(table).values())
+    told = covariances.verdict(table.with_columns(loss=-table["loss"]))
+    assert not told["ours leaves the least to be inferred of one place, and concentrated noise the most"]
 
 
 def test_figure_5_2_has_the_published_widths_with_a_floor() -> None:

@@ -18,6 +18,7 @@ MAY_READ_CLOCKS = (
     "tests/collect/soak*.py",  # make load until they are told to end
     "tests/*/__main__.py",  # jobs, which say how long they took
 )
+MAY_WAIT = re.compile(rf"\b(time|asyncio|httpx)\b|\btimeout\b|\.({'|'.join(WAITS)})\(")
 STATISTICAL = re.compile(r"\b(expect_(law|mean|standard_error|share|coverage|at_least)|misfit|FALSE_ALARM)\b")
 CATCHES = re.compile(r"\bexpect_(broken|caught)\(|< FALSE_ALARM")
 FILES = sorted(TESTS.rglob("*.py"))
@@ -29,6 +30,8 @@ def named(path: Path) -> str:
 
 def clocks(source: str) -> Iterator[str]:
     """Calls that make a test depend on the time that something takes."""
+    if not MAY_WAIT.search(source):  # most files, which are not parsed then
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "time":
             yield f"line {node.lineno}: from time import"

@@ -15,17 +15,32 @@ def _directive(module: str, name: str, found: Any) -> str:
     return f".. autofunction:: {home}.{name}\n"
 
 
-def api(root: Path, module: str) -> str:
-    """The public names of a module, those that are no modules, with their documentation."""
+def _documented(module: str) -> dict[str, Any]:
+    """The public names of a module, those that are no modules."""
     names = sorted(import_module(module).__all__, key=str.lower)
     found = {name: getattr(import_module(module), name) for name in names}
-    documented = {
-        name: one for name, one in found.items() if callable(one) and not inspect.ismodule(one) and one.__doc__
+    return {name: one for name, one in found.items() if callable(one) and not inspect.ismodule(one) and one.__doc__}
+
+
+def api(root: Path, module: str) -> str:
+    """A line for each public name of a module, and where its page is."""
+    rows, pages = ["| name | what it is |", "| --- | --- |"], []
+    for name, one in _documented(module).items():
+        first = " ".join((inspect.getdoc(one) or "").split("\n\n")[0].split()).replace("|", "\\|")
+        rows.append(f"| [{name}](names/{module}.{name}.md) | {first} |")
+        pages.append(f"names/{module}.{name}")
+    listed, shown = "\n".join(rows), "\n".join(pages)
+    return f"{listed}\n\n```{{toctree}}\n:hidden:\n\n{shown}\n```"
+
+
+def pages(root: Path) -> dict[str, str]:
+    """The page of each public name, with its documentation, by its place below `docs`."""
+    return {
+        f"reference/api/names/{module}.{name}.md": f"# {name}\n\n`{module}.{name}`\n\n"
+        f"```{{eval-rst}}\n{_directive(module, name, one)}```\n"
+        for module in (path.stem for path in (root / "docs/reference/api").glob("dovetail*.md"))
+        for name, one in _documented(module).items()
     }
-    parts = []
-    for name, one in documented.items():
-        parts.append(f"## {name}\n\n`{module}.{name}`\n\n```{{eval-rst}}\n{_directive(module, name, one)}```")
-    return "\n\n".join(parts)
 
 
 def errors(root: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import tomllib
 from collections import defaultdict
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-REPOSITORY = "https://github.com/dovetail-privacy/dovetail/blob/main/"
+REPOSITORY = os.environ.get("DOVETAIL_REPOSITORY", "")  # such as https://HOST/OWNER/NAME/blob/main/, when it is ours
+SOURCE = re.compile(r"^ *Source\n *-+\n", re.M)
 OURS = re.compile(r"docs/theory/[\w-]+\.md")
 STAGES = {
     "randomize": "Randomizers",
@@ -21,6 +23,8 @@ STAGES = {
     "estimate": "Estimates",
     "leak": "Leakage",
     "attack": "Attacks",
+    "question": "Questions",
+    "noise": "Noise",
     "plan": "Planning",
     "datasets": "Data sets",
     "table": "Tables",
@@ -28,6 +32,7 @@ STAGES = {
     "trace": "Location traces",
     "text": "Documents",
     "memorize": "Memorization",
+    "audit": "Claims",
     "core": "Core",
 }
 
@@ -57,9 +62,13 @@ def source_of(docstring: str) -> str | None:
 
 
 def _documented(path: Path) -> Iterator[tuple[str, str]]:
-    """Every docstring of a file, with the name of what it belongs to."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Every docstring of a file that names a source somewhere, with the name of what it belongs to."""
+    source = path.read_text()
+    nodes: list[ast.AST] = [ast.parse(source)] if SOURCE.search(source) else []
+    while nodes:
+        node = nodes.pop(0)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            nodes += node.body
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "name", ""), inspect.cleandoc(text)
@@ -108,7 +117,9 @@ def breakable(path: str) -> str:
 
 
 def link(path: str, label: str = "") -> str:
-    """A link to a file of the repository, by default under its name."""
+    """A link to a file of the repository, by default under its name; without an address of it the path."""
+    if not REPOSITORY:
+        return f"{label} (`{path}`)" if label else f"`{path}`"
     return f"[{label or breakable(path.rsplit('/', 1)[-1])}]({REPOSITORY}{path})"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import from_cli
@@ -34,6 +35,21 @@ def fill(text: str, root: Path) -> str:
     return from_sources.linked_tests(made)
 
 
+# a page for each verb and each public name: there while the site is built
+
+
+def _write(app: Any) -> None:
+    source = Path(app.srcdir)
+    for place, text in {**from_cli.pages(), **from_modules.pages(source.parent)}.items():
+        (source / place).parent.mkdir(exist_ok=True)
+        (source / place).write_text(text, encoding="utf-8")
+
+
+def _remove(app: Any, exception: Exception | None) -> None:
+    for folder in ("reference/cli", "reference/api/names"):
+        rmtree(Path(app.srcdir, folder), ignore_errors=True)
+
+
 def _read(app: Any, docname: str, source: list[str]) -> None:
     source[0] = fill(source[0], Path(app.srcdir).parent)
 
@@ -61,6 +77,8 @@ def _bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[st
 
 def setup(app: Any) -> dict[str, Any]:
     """What Sphinx calls."""
+    app.connect("builder-inited", _write)
+    app.connect("build-finished", _remove)
     app.connect("source-read", _read, priority=100)
     app.connect("autodoc-process-docstring", _source_section, priority=100)
     app.connect("autodoc-process-docstring", _bars, priority=900)  # after numpydoc

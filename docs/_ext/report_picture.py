@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-SIZE, COLOURS = "1200,1180", 32
+SIZE, COLOURS = "1200,760", 32
 
 
 def draw(page: Path, picture: Path) -> None:

@@ -86,7 +86,8 @@ def blocks(text: str) -> list[tuple[str, int, str]]:
     found = []
     for kind, options, body in _BLOCK.findall(text):
         status = re.search(r"^:status: (\d+)$", options, re.M)
-        found.append((kind, int(status[1]) if status else 0, body))
+        code = re.sub(r"\A---\n.*?^---\n", "", body, flags=re.S | re.M)  # what a cell says of its picture
+        found.append((kind, int(status[1]) if status else 0, code))
     return found
 
 

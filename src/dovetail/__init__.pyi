@@ -14,6 +14,8 @@ from .account.accountant import Accountant as Accountant
 from .account.amplify import amplify as amplify
 from .account.calibrate import max_epsilon as max_epsilon, min_people as min_people
 from .account.compose import compose as compose
+from .audit.claim import audit_claim as audit_claim
+from .audit.game import audit_mechanism as audit_mechanism
 from .core.stages import Attack as Attack
 from .core.certified import Bracket as Bracket
 from .core.channel import Channel as Channel
@@ -32,9 +34,16 @@ from .estimate.grouped import estimate_group_means as estimate_group_means, esti
 from .estimate.mean import estimate_mean as estimate_mean
 from .leak.vulnerability import vulnerability as vulnerability
 from .job.collection import Collection as Collection
+from .question.covariance import Covariance as Covariance
+from .question.distribution import Distribution as Distribution
+from .question.nonresponse import Nonresponse as Nonresponse
+from .question.regression import Regression as Regression
+from .question.tables import Tables as Tables
 from .job.rehearse import rehearse as rehearse
 from .job.rehearse import release as release
 from .job.run import run as run
+from .job.refine import refine as refine
+from .job.synthesize import synthesize as synthesize
 from .plan.planner import plan_collection as plan_collection
 from .randomize.budget_laplace import BudgetLaplace as BudgetLaplace
 from .randomize.hadamard import Hadamard as Hadamard
@@ -53,7 +62,7 @@ from .shuffle.noisy_sort import NoisySort as NoisySort
 from .shuffle.planar import PlanarLaplace as PlanarLaplace
 from .shuffle.rase import RASE as RASE
 from .shuffle.identity import Identity as Identity
-from .shuffle.fitting.load import load_shuffler as load_shuffler
+from .shuffle.fitting.fitted_shuffler import load_shuffler as load_shuffler
 from .shuffle.uniform import Uniform as Uniform
 from .shuffle.within_groups import WithinGroups as WithinGroups
 

@@ -61,7 +61,7 @@ def means(sizes: list[int], trials: int) -> Iterator[Case]:
             question="mean", n=n, lower=0.0, upper=1.0, epsilon=1.0, delta=DELTA, randomizer="laplace"
         )
         assert isinstance(loud.randomizer, Laplace)
-        half = np.full(n, 0.5)
+        half = np.full(n, 0.5 + loud.randomizer.step / 2.0)  # between two grid points, where rounding adds most
         share = _unclamped(loud.randomizer)
         yield Case("Laplace", "mean", n, loud.standard_error * share, _mean(loud.randomizer, half), trials)
 
@@ -83,7 +83,7 @@ def counts(n: int, trials: int) -> Iterator[Case]:
     dummies = Dummies(k, 1.0, DELTA)
     krr = KRR(k, plan_collection(question="frequency", k=k, n=n, epsilon=1.0, delta=DELTA, randomizer="krr").epsilon0)
     truth = np.bincount(values, minlength=k) / n
-    yearly = dummies_for_rounds(k=k, epsilon=1.0, delta=DELTA, rounds=12)
+    yearly = dummies_for_rounds(k=k, epsilon=1.0, delta=DELTA, rounds=12, law="geometric")
     for symbol, what in ((0, "count 0"), (1, f"count {often:,}")):
         sd = float(np.sqrt(krr.variance(truth)[symbol] * n))
 
@@ -118,7 +118,7 @@ def mixtures(n: int, trials: int) -> Iterator[Case]:
 def main(full: bool, out: Path) -> pl.DataFrame:
     """Write accuracy.csv and .png: up to 100,000 people in full, 1,000 as a toy."""
     sizes = [10**3, 10**4, 10**5] if full else [10**3]
-    trials = 2500 if full else 1500
+    trials = 2500 if full else 6000
     cases = [*means(sizes, trials), *counts(sizes[-1], trials), *mixtures(sizes[-1], trials)]
     rng, rows = simulation(SEED), []
     for case in cases:

@@ -77,7 +77,8 @@ def accounted() -> Iterator[tuple[str, float]]:
         dummies = Dummies(2, epsilon, DELTA)
         yield f"dummies a symbol, epsilon {epsilon:g}", dummies.reach
         yield f"variance, epsilon {epsilon:g}", dummies.variance
-    one, yearly = Dummies(16, 1.0, DELTA), dummies_for_rounds(k=16, epsilon=1.0, delta=DELTA, rounds=12)
+    one = Dummies(16, 1.0, DELTA)
+    yearly = dummies_for_rounds(k=16, epsilon=1.0, delta=DELTA, rounds=12, law="geometric")
     yield "delta, epsilon 1", float(one.noise.delta)
     yield "epsilon of a round, 12 rounds", yearly.epsilon
     yield "sd of a round, 12 rounds", sqrt(yearly.variance)

@@ -1,6 +1,7 @@
 """Figure 2.3 d to f in small: kernel densities and Gaussian mixtures of MNIST digits, from copying to under-fitting.
 
-Images are projected to 32 principal components of T, in which a kernel density or a mixture is fitted and sampled.
+Images are projected to 32 principal components of T, in which a kernel density or a mixture is fitted and sampled;
+then kernel densities once more between codes of an autoencoder of T, scaled to the total variance of the components.
 T 6,000, P 2,000, validation 2,000 of the first 10,000 training images, in the order of a permutation [0].
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from studies.copying_digits.autoencoder import encoder_of
 from studies.record import command, picture, record
 
 from dovetail.cli.progress import each
@@ -24,6 +26,7 @@ from dovetail.memorize.copying.data_copying import CopyingTest
 
 WIDTHS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5, 2.0, 3.0)
 TOY_WIDTHS = (0.2, 0.6, 2.0)
+CODED_WIDTHS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.5)
 MIXTURES = (1, 10, 50, 200, 500, 1000)
 TOY_MIXTURES = (10, 500)
 COMPONENTS = 32
@@ -58,9 +61,15 @@ def rows(full: bool) -> Iterator[dict[str, Any]]:
     scale = 1 if full else 3
     train, fresh, valid = pixels[: 6000 // scale], pixels[6000 : 6000 + 2000 // scale], pixels[8000:]
     project = require("sklearn.decomposition", extra="memorize").PCA(COMPONENTS, random_state=0).fit(train)
+    coded = _coded(train, (train, fresh, valid), spread=float(project.explained_variance_.sum()))
     train, fresh, valid = (project.transform(part) for part in (train, fresh, valid))
-    prepared = CopyingTest.prepare(train, fresh)
     density = require("sklearn.neighbors", extra="memorize").KernelDensity
+    prepared = CopyingTest.prepare(coded[0], coded[1])
+    for width in each(CODED_WIDTHS if full else TOY_WIDTHS, "test each bandwidth between codes"):
+        model = density(bandwidth=width).fit(coded[0])
+        sample = model.sample(len(fresh), random_state=1)
+        yield _row(prepared, "kernel density of codes", width, model, sample, coded[2])
+    prepared = CopyingTest.prepare(train, fresh)
     mixture = require("sklearn.mixture", extra="memorize").GaussianMixture
     for width in each(WIDTHS if full else TOY_WIDTHS, "test each bandwidth"):
         model = density(bandwidth=width).fit(train)
@@ -74,6 +83,13 @@ def rows(full: bool) -> Iterator[dict[str, Any]]:
     model = density(bandwidth=0.7).fit(train)
     some = np.concatenate([copies, 0.9 * model.sample(len(fresh) - len(copies), random_state=3)])
     yield _row(prepared, "5 % copies in a shrunk model", 0.7, model, some, valid)
+
+
+def _coded(train: Any, parts: tuple[Any, ...], *, spread: float) -> list[NDArray[np.float64]]:
+    """Codes of images by an autoencoder of the training sample, whose codes are scaled to a total variance."""
+    encode = encoder_of(train, seed=1)
+    codes = [encode(part) for part in parts]
+    return [one * np.sqrt(spread / codes[0].var(axis=0).sum()) for one in codes]
 
 
 def _row(prepared: CopyingTest, kind: str, size: float, model: Any, sample: Any, valid: Any) -> dict[str, Any]:
@@ -107,7 +123,12 @@ def verdict(table: pl.DataFrame) -> dict[str, bool]:
     planted = table.filter(pl.col("model").str.starts_with("5 %")).row(0, named=True)
     crossing = kernel.filter(pl.col("c_t") > 0)["size"][0] / kernel["size"][peak]
     many = mixture.row(-1, named=True)
+    coded = table.filter(pl.col("model") == "kernel density of codes").sort("size")
+    best = int(coded["likelihood"].arg_max() or 0)
+    turn = coded.filter(pl.col("c_t") > 0)["size"][0] / coded["size"][best]
     return {
+        "between codes of an autoencoder C_T crosses 0 next to the likelihood's peak as well": 1 / 2 < float(turn) < 2
+        and float(coded["c_t"][0]) < -5 < 5 < float(coded["c_t"][-1]),
         "C_T rises from copying to under-fitting, until it saturates": float(kernel["c_t"].diff().min() or 0.0) > -0.5  # type: ignore[arg-type]
         and float(kernel["c_t"][0]) < -5 < 5 < float(kernel["c_t"][-1]),
         "C_T crosses 0 next to the likelihood's peak": 1 / 1.5 < float(crossing) < 1.5,
@@ -124,8 +145,13 @@ def verdict(table: pl.DataFrame) -> dict[str, bool]:
 
 def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     """C_T, two-sample accuracy and membership over the bandwidth, and over the number of components."""
-    figure, axes = pyplot.subplots(2, 3, figsize=(11, 6))
-    for line, (kind, name) in zip(axes, (("kernel density", "bandwidth"), ("mixture", "components")), strict=True):
+    figure, axes = pyplot.subplots(3, 3, figsize=(11, 9))
+    kinds = {
+        "kernel density": "bandwidth",
+        "kernel density of codes": "bandwidth between codes",
+        "mixture": "components",
+    }
+    for line, (kind, name) in zip(axes, kinds.items(), strict=True):
         part = table.filter(pl.col("model") == kind).sort("size")
         for place, columns in zip(line, (("c_t",), ("nn_train", "nn_generated"), ("membership",)), strict=True):
             for column in columns:
@@ -134,7 +160,7 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
             place.set_xscale("log")
             place.set_xlabel(name)
             place.legend()
-    figure.suptitle("MNIST, 32 principal components; dashed: peak of the held-out likelihood")
+    figure.suptitle("MNIST, 32 principal components or 64 codes; dashed: peak of the held-out likelihood")
     figure.tight_layout()
     return figure
 

@@ -1,4 +1,4 @@
-"""Figures 1.8, left, and 1.4, right, in small: deja vu by loss and by number of images, one pair of models each.
+"""Table 1.9 b and figure 1.4, right, in small: deja vu by loss and by number of images, one pair of models each.
 
 Toy photographs, networks and attack of `dejavu_training`; pairs with a seed of their own, 1,000 visits of each image.
 """

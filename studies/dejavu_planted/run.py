@@ -8,7 +8,7 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import simulation
-from dovetail.memorize.dejavu.planted import Planted
+from dovetail.memorize.dejavu.pairs import Planted
 from dovetail.memorize.dejavu.score import Partition, gap, mcnemar_of, measure_score
 
 SEED = 1

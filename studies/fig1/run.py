@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from studies.correlation_attack import Correlation, learn_smoothness
 from studies.iclr import Points, published, settings, theta_n
+from studies.iclr_worlds import coarsen_labels
 from studies.record import command, picture, record
 
-from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.cli.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
-from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
+from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.estimate.local import CalibratedTrees, DebiasedEstimator, GroupShares, local_error
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler

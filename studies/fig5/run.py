@@ -7,11 +7,11 @@ import polars as pl
 from studies.iclr import Shares, World, derived, experiment, settings
 from studies.iclr_claims import between, compared, ends
 from studies.iclr_draw import CURVES, curves, finished, row_of
-from studies.iclr_worlds import syn
+from studies.iclr_worlds import coarsen_labels, syn
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import Entropy
-from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
+from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.estimate.local import CalibratedTrees, hit_rate
 
 WAYS = (8, 4, 2)

@@ -1,6 +1,5 @@
 """Figure 8: what an attack gets and what an analyst learns in Adult, against the size of groups and against alpha."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,23 +7,16 @@ import polars as pl
 from studies.iclr import World, derived, experiment, settings
 from studies.iclr_claims import compared, ends
 from studies.iclr_draw import CURVES, ENDS, MARKERS, WORDS, curves, finished, phase, row_of
-from studies.iclr_worlds import adult, pretend_adult, pudf
+from studies.iclr_worlds import adult, pretend_adult
 from studies.record import command, picture, record
 
 from dovetail.core.display import COLOURS, DASHES
-from dovetail.core.errors import DataError
-from dovetail.datasets.adult import adult as census
-from dovetail.datasets.texas import SOURCE, texas
-
-PANELS = {"p": "pudf"}  # the same for the paper's discharges, which only their owners may have
-FILE = "DOVETAIL_PUDF"
+from dovetail.datasets.people import adult as census
 
 
-def main(full: bool, out: Path, panel: str | None = None) -> pl.DataFrame:
-    """Write fig8.csv and .png, and cells.jsonl, from which an interrupted run goes on; the same for a panel."""
+def main(full: bool, out: Path) -> pl.DataFrame:
+    """Write fig8.csv and .png, and cells.jsonl, from which an interrupted run goes on."""
     given = settings(__file__, full=full)
-    if panel is not None:
-        return discharges(given, full=full, out=out)
     rng, chosen = derived(given["seed"], "adult", "world"), given["adult"]
 
     def world() -> World:
@@ -37,19 +29,6 @@ def main(full: bool, out: Path, panel: str | None = None) -> pl.DataFrame:
     picture(out / "fig8.png", lambda pyplot: drawn(pyplot, table, given))
     record(out, seed=given["seed"], full=full)
     return table
-
-
-def discharges(given: dict[str, Any], *, full: bool, out: Path) -> pl.DataFrame:
-    """Write fig8p.csv: the mechanisms of the figure on the file of discharges that $DOVETAIL_PUDF names."""
-    name = os.environ.get(FILE)
-    if not name:
-        raise DataError(f"fig8p compares with discharges (PUDF): name their file with --pudf. {SOURCE.where}.")
-    table, rng = texas(name), derived(given["seed"], "pudf", "world")
-    sweep = [(given["alpha"], float(size)) for size in given["pudf"]["sizes"]]
-    found = experiment({"pudf": lambda: pudf(table, given, rng)}, {"pudf": sweep}, given, out=out)
-    found.write_csv(out / "fig8p.csv")
-    record(out, seed=given["seed"], full=full)
-    return found
 
 
 def drawn(pyplot: Any, table: pl.DataFrame, given: dict[str, Any]) -> Any:
@@ -91,9 +70,7 @@ def against(axis: Any, rows: pl.DataFrame) -> None:
 
 
 def verdict(table: pl.DataFrame) -> dict[str, bool]:
-    """What is claimed, seen in this table; of discharges that both ends are where they belong."""
-    if table["set"][0] == "pudf":
-        return ends(table, "pudf")
+    """What is claimed, seen in this table."""
     ldp, uniform = (table.filter(mechanism=end).row(0, named=True) for end in ENDS)
     most = table.filter(mechanism="best").filter(pl.col("alpha") == pl.col("alpha").max()).row(0, named=True)
     return {

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from studies.mallows_shape.moments import mean_inversions
 from studies.record import command, picture, record
 
-from dovetail.shuffle.sampling.mallows import log_normalizer, mean_inversions
+from dovetail.shuffle.sampling.mallows import log_normalizer
 
 SEED = 0  # nothing is drawn
 M = 5  # figure 2

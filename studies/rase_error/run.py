@@ -91,7 +91,8 @@ def cell(pool: str, values: Values, epsilon: float, *, trials: int, rng: Entropy
             "bias_error": off.std(ddof=1) / trials**0.5, "deviation": off.std(ddof=1),
             "rmse": np.sqrt((off**2).mean()), "aae": np.abs(off).mean(), "aae_least": np.abs(off).min(),
             "aae_most": np.abs(off).max(), "covered": inside[:, column].mean(), "rounding": device.rounding,
-            "maximum_squared_error": worst.mean(), "trials": trials,
+            "maximum_squared_error": worst.mean(), "maximum_squared_error_least": worst.min(),
+            "maximum_squared_error_most": worst.max(), "trials": trials,
         }
         for column, (name, off) in enumerate(zip(used, errors.T, strict=True))
     ]  # fmt: skip

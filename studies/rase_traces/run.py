@@ -22,7 +22,7 @@ from studies.table1.loads import SOCKET, refit, synthetic
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.datasets.refit import pivot_rounds
+from dovetail.datasets.houses import pivot_rounds
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.robust_mean import bootstrap_mean, estimate_median
 from dovetail.job.fleet import Fleet, FleetRun

@@ -10,8 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import simulation
-from dovetail.datasets.refit import FOLDER, pivot_rounds, read_refit
-from dovetail.datasets.synthetic_loads import DAY, synthetic_loads
+from dovetail.datasets.houses import DAY, FOLDER, pivot_rounds, read_refit, synthetic_loads
 
 SOCKET = (0.0, 3000.0)  # watts: public, what a British plug of 13 A can carry at 230 V, rounded up
 PAPER = (3.9, 178.3)  # watts: Table I, training houses

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from studies.record import command, picture, record
+from studies.trace_programs import published_sdp_b
 
-from dovetail.trace.descent import Budget, published_sdp_b
+from dovetail.trace.closed_form import from_prior, published_sdp_a, uniform
+from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import RBF, Floats, Kernel, Periodic
 from dovetail.trace.loss import condition
-from dovetail.trace.mechanisms import from_prior, published_sdp_a, uniform
 from dovetail.trace.posterior_loss import Posterior
 
 MSE = 0.02

@@ -46,6 +46,7 @@ def test_delta_far_in_the_tail_is_not_that_of_a_scale_asked_about_first(subject:
     assert 0.9e-40 < known.delta(far) <= 1e-40 * (1.0 + 1e-5)
 
 
+@pytest.mark.exhaust
 def test_rounds_and_other_collections_compose_in_any_order() -> None:
     krr = KRR(k=5, epsilon=1.0)
     both = Accountant(krr, n=500, honest=400, rounds=3).compose(Accountant(2.0, n=900))
@@ -61,7 +62,7 @@ def test_rounds_and_other_collections_compose_in_any_order() -> None:
 
 def test_a_channel_that_tells_nothing_adds_nothing_to_other_rounds() -> None:
     nothing = Accountant(DenseChannel([[0.5, 0.5], [0.5, 0.5]]), n=10, rounds=4)
-    once = Accountant(1.0, n=100)
+    once = Accountant(1.0, n=20)  # too few for what hides among everybody, which rounds of any randomizer do not use
     assert (nothing.epsilon(1e-6), nothing.delta(0.0), nothing.attack(1e-6), nothing.bounds(1e-6)) == (0, 0, 0, [])
     assert nothing.compose(once).epsilon(1e-6) == pytest.approx(once.epsilon(1e-6), rel=1e-3)
 

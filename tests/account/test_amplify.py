@@ -58,12 +58,14 @@ def test_a_float_and_a_randomizer_without_a_law_get_one_promise() -> None:
     assert promises[0].colluding == promises[1].colluding == 1.5
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.parametrize("n", [1, 40, 5_000])
 def test_a_mechanism_with_a_law_is_promised_no_more_than_any_randomizer(mechanism: Randomizer, n: int) -> None:
     promise, generic = (amplify(subject, n=n, delta=1e-6) for subject in (mechanism, mechanism.guarantee.epsilon))
     assert promise.attack_lower <= promise.epsilon <= generic.epsilon * (1 + 1e-12)
-    assert (promise.method == generic.method) == (promise.epsilon == generic.epsilon) or n == 1
+    same = (promise.method, promise.source) == (generic.method, generic.source)
+    assert same == (promise.epsilon == generic.epsilon) or n == 1
     assert promise.colluding == generic.colluding
 
 
@@ -82,7 +84,7 @@ def test_the_three_lines_are_ordered_and_the_quoted_one_is_for_the_honest() -> N
     assert promise.all < promise.honest < promise.colluding == 1.0
     assert promise.epsilon == promise.honest == amplify(1.0, n=2_500, delta=1e-6).all
     assert (promise.n, promise.honest_n, promise.delta) == (10_000, 2_500, 1e-6)
-    assert promise.numeric == ClonePair(1.0, 2_500).epsilon(1e-6)
+    assert promise.numeric.upper == promise.honest < 0.9 * ClonePair(1.0, 2_500).epsilon(1e-6).upper
 
 
 def test_the_source_names_the_theorem_and_the_page_with_its_proof_exists() -> None:
@@ -94,6 +96,7 @@ def test_the_source_names_the_theorem_and_the_page_with_its_proof_exists() -> No
     assert "docs/theory/stronger-clones.md" in amplify(1.0, n=10, delta=1e-6).source
 
 
+@pytest.mark.exhaust
 def test_adaptive_use_costs_more() -> None:
     for epsilon0, n, delta in GRID:
         adaptive, fixed = (amplify(epsilon0, n=n, delta=delta, adaptive=a).epsilon for a in (True, False))
@@ -141,6 +144,7 @@ def test_the_answer_to_the_inverse_question_is_admissible(
     assert amplify(epsilon0, n=n, delta=delta, adaptive=adaptive).epsilon <= epsilon
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_the_inverse_of_the_forward_answer_loses_almost_nothing(adaptive: bool) -> None:
     for epsilon0 in (0.05, 1.0, 5.0):
@@ -170,8 +174,10 @@ def test_all_bounds_are_listed_and_the_tightest_decides(subject: Randomizer | fl
     listed = list_bounds(subject, n=10_000, delta=1e-6)
     assert len({bound.name for bound in listed}) == len(listed) >= 9
     assert all((bound.epsilon is None) == bool(bound.reason) and bound.source for bound in listed)
-    certified = [bound for bound in listed if bound.lower is not None and bound.epsilon is not None]
-    assert min(bound.epsilon for bound in certified) == amplify(subject, n=10_000, delta=1e-6).epsilon
+    assert (
+        min(bound.epsilon for bound in listed if bound.epsilon is not None)
+        == amplify(subject, n=10_000, delta=1e-6).epsilon
+    )
     adaptive = {bound.name: bound for bound in list_bounds(subject, n=10_000, delta=1e-6, adaptive=True)}
     assert adaptive["stronger clones"].epsilon is None and adaptive["clones"].epsilon is not None
 
@@ -228,6 +234,7 @@ def test_absurd_deltas_still_get_a_sound_answer(delta: float) -> None:
     assert max_epsilon(epsilon=0.1, n=10**6, delta=delta) >= 0.1
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("epsilon0", one_in(4, [0.5, 1.0, 2.0, 4.0]))
 @pytest.mark.parametrize("kind", ["krr", "laplace"])
 def test_a_mechanism_s_numerical_bound_is_15_percent_below_the_best_closed_form(kind: str, epsilon0: float) -> None:
@@ -259,8 +266,8 @@ def test_searches_see_what_an_approximate_randomizer_is_promised() -> None:
 
 
 def test_every_line_and_every_bracket_is_quoted_at_its_upper_end() -> None:
-    promise = amplify(1.0, n=1000, delta=1e-6)
-    ends = ClonePair(1.0, 1000).epsilon(1e-6)
+    promise = amplify(1.0, n=30, delta=1e-6)
+    ends = ClonePair(1.0, 30).epsilon(1e-6)
     assert ends.lower < ends.upper == promise.epsilon == promise.numeric.upper
     krr = KRR(k=4, epsilon=1.0)
     law = mechanism_law(krr, n=40)[1].epsilon(1e-6)

@@ -65,6 +65,7 @@ def test_too_much_delta0_leaves_the_local_promise_where_delta_covers_it_and_else
     assert amplify_approximate(1.0, 0.0, n=10_000, delta=0.0).epsilon == 1.0
 
 
+@pytest.mark.exhaust
 def test_a_narrow_falling_branch_is_found_and_a_missed_one_is_not_invented() -> None:
     pair, slack = ClonePair(3.0, 500, "clones"), 1e-4
     blocks = pair.blocks(1e-14, 1e-4)

@@ -123,6 +123,7 @@ def counted(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
     return None if found is None else Bracket(found.lower / n, found.upper / n)
 
 
+@pytest.mark.exhaust
 def test_counts_enclose_the_sum_over_all_atoms_within_their_rounding() -> None:
     answered = 0
     for law in (stronger(1.0), stronger(5.0), lopsided(), lopsided().mirrored, *map(random_law, range(4))):
@@ -272,6 +273,7 @@ def test_what_is_returned_was_evaluated_and_found_small_enough() -> None:
     assert 0.0 < ends.gap < 1e-4
 
 
+@pytest.mark.exhaust
 def test_epsilon_falls_in_n_and_in_delta_and_never_exceeds_the_local_one() -> None:
     law = random_law(1)
     people = [ShuffledLaw(law, n).epsilon(1e-6).upper for n in (1, 3, 10, 100, 10_000)]

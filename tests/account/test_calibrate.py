@@ -7,7 +7,7 @@ from tests.tiers import tiered
 
 from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import MARGIN, max_epsilon, min_people
-from dovetail.account.clones import ClonePair, Kind
+from dovetail.account.clones import ClonePair
 from dovetail.account.compose import compose
 from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -27,20 +27,22 @@ def keeps(pair: ClonePair, epsilon: float, delta: float) -> bool:
 def test_the_answer_is_enough_and_one_person_less_is_not(
     epsilon0: float, epsilon: float, delta: float, adaptive: bool
 ) -> None:
-    kind: Kind = "clones" if adaptive else "stronger clones"
     n = min_people(epsilon0=epsilon0, epsilon=epsilon, delta=delta, adaptive=adaptive)
-    assert ClonePair(epsilon0, n, kind).epsilon(delta).upper <= epsilon
-    if n > 1:
-        assert not keeps(ClonePair(epsilon0, n - 1, kind), epsilon, delta)
-        few = max(1, int(n * (1 - 1e-3)) - 1)
-        assert (
-            ClonePair(epsilon0, few, kind).epsilon(delta).lower > epsilon
-        )  # no proof of this pair could do with them
+    if adaptive:
+        assert ClonePair(epsilon0, n, "clones").epsilon(delta).upper <= epsilon
+        assert n == 1 or not keeps(ClonePair(epsilon0, n - 1, "clones"), epsilon, delta)
+        few = max(1, int(n * (1 - 1e-3)) - 1)  # no proof of this pair could do with them
+        assert n == 1 or ClonePair(epsilon0, few, "clones").epsilon(delta).lower > epsilon
+        return
+    assert amplify(epsilon0, n=n, delta=delta).epsilon <= epsilon
+    assert n == 1 or amplify(epsilon0, n=n - 1, delta=delta).epsilon > epsilon * (1 - 2.0 / n - 1e-6)
+    few = max(1, int(n * (1 - 2e-2)) - 1)  # a real randomizer exceeds it with them
+    assert n == 1 or amplify(epsilon0, n=few, delta=delta).attack_lower > epsilon
 
 
 def test_small_answers_are_exact() -> None:
     for epsilon0, n in ((1.0, 7), (2.0, 100), (0.5, 3_000)):
-        epsilon = ClonePair(epsilon0, n).epsilon(1e-6).upper * (1 + 1e-6)
+        epsilon = amplify(epsilon0, n=n, delta=1e-6).epsilon * (1 + 4e-6)
         assert min_people(epsilon0=epsilon0, epsilon=epsilon, delta=1e-6) in (n - 1, n)
 
 

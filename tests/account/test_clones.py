@@ -65,6 +65,7 @@ def test_the_gap_is_below_one_in_ten_thousand_everywhere_and_one_in_a_million_on
             assert n < 10**5 or delta != 1e-9 or pair.epsilon(delta, resolution=1e-6).gap <= 1e-6
 
 
+@pytest.mark.exhaust
 def test_just_below_delta_of_zero_the_gap_is_small_beside_the_gaussian_scale() -> None:
     for n in (50, 10**5, 10**9):
         pair = ClonePair(1.0, n)

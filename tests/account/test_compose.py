@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from tests.tiers import one_in, tiered
 
+from dovetail.account.accountant import Accountant
+from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import ClonePair, Kind
-from dovetail.account.compose import Composition, compose, composed_delta
+from dovetail.account.compose import Composition, compose, composed_delta, composed_epsilon, composed_log_ratio
 from dovetail.account.privacy_loss import (
+    ComposedPLD,
     PrivacyLossDistribution,
     convolve_near,
     convolve_plds,
@@ -22,6 +25,7 @@ from dovetail.account.privacy_loss import (
 )
 from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.randomize.krr import KRR
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 SMALL = [
@@ -69,6 +73,7 @@ def test_the_exact_delta_of_the_product_lies_in_the_bracket(rounds: list[Shuffle
         assert ends.lower >= truth * 0.9
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("rounds", one_in(2, SMALL), ids=str)
 def test_the_exact_epsilon_of_the_product_lies_between_lower_and_upper(rounds: list[ShuffledRound]) -> None:
     exact = product(rounds)
@@ -80,9 +85,10 @@ def test_the_exact_epsilon_of_the_product_lies_between_lower_and_upper(rounds: l
         assert found.epsilon - found.lower <= 1e-2 * found.epsilon
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("delta", one_in(3, [1e-16, 1e-20, 1e-24]))
 def test_tiny_deltas_are_still_certified(delta: float) -> None:
-    rounds = [ShuffledRound(0.2, 40, times=2)]
+    rounds = [ShuffledRound(0.2, 60, times=2, kind="clones")]
     exact, found = product(rounds), compose(rounds, delta=delta)
     assert found.epsilon is not None and found.lower is not None
     assert hockey_stick(exact, found.epsilon) <= delta * (1 + 1e-9)
@@ -92,10 +98,10 @@ def test_tiny_deltas_are_still_certified(delta: float) -> None:
 
 @pytest.mark.exhaust
 def test_far_below_the_rounding_of_the_transform_delta_agrees_with_the_single_round() -> None:
-    pair = ClonePair(1.0, 500)
+    pair, part = ClonePair(1.0, 500, "clones"), ShuffledRound(1.0, 500, kind="clones")
     for delta in (1e-20, 1e-60):
         epsilon = pair.epsilon(delta).upper
-        truth, ends = pair.delta(epsilon), composed_delta(1, epsilon=epsilon, epsilon0=1.0, n=500)
+        truth, ends = pair.delta(epsilon), composed_delta([part], epsilon=epsilon)
         assert 0.5 * truth.lower <= ends.lower <= truth.upper
         assert truth.lower <= ends.upper <= truth.upper * 1.05  # the step is a larger share of a steeper fall
 
@@ -165,12 +171,13 @@ def test_the_transform_gives_the_tilted_convolution(theta: float) -> None:
 
 @pytest.mark.exhaust
 def test_one_round_is_the_single_round_value_within_the_grid() -> None:
-    for epsilon0, n in ((0.1, 10**5), (1.0, 100), (4.0, 10**3)):
+    for epsilon0, n in ((0.1, 10**5), (1.0, 100), (4.0, 10**4)):
         for delta in (1e-3, 1e-9):
-            single, ours = ClonePair(epsilon0, n).epsilon(delta), compose(1, epsilon0=epsilon0, n=n, delta=delta)
+            pair, part = ClonePair(epsilon0, n, "clones"), ShuffledRound(epsilon0, n, kind="clones")
+            single, ours = pair.epsilon(delta), compose([part], delta=delta)
             assert single.lower * (1 - 1e-9) <= ours.epsilon <= single.upper  # type: ignore[operator]
-            numeric = composed_delta(1, epsilon=single.upper, epsilon0=epsilon0, n=n)
-            truth = ClonePair(epsilon0, n).delta(single.upper)
+            numeric = composed_delta([part], epsilon=single.upper)
+            truth = pair.delta(single.upper)
             assert truth.lower * 0.98 <= numeric.lower <= truth.upper
             assert truth.lower <= numeric.upper <= truth.upper * (1 + 2e-3)
 
@@ -293,8 +300,69 @@ def test_stronger_clones_are_refused_for_approximate_rounds() -> None:
         ShuffledRound(1.0, 10, delta0=1e-9, kind="stronger clones")
 
 
+@pytest.mark.exhaust
+def test_one_randomizer_for_all_hides_more_than_clones_and_several_do_not() -> None:
+    fixed, differing = (
+        compose([ShuffledRound(1.0, 10_000, times=10, kind=kind)], delta=1e-6) for kind in (None, "clones")
+    )
+    assert fixed.epsilon is not None and differing.epsilon is not None
+    assert fixed.attack_lower < fixed.epsilon < 1.02 * fixed.attack_lower
+    assert differing.method == "privacy loss of the clone pairs" and differing.epsilon > 1.2 * fixed.epsilon
+
+
+@pytest.mark.exhaust
 def test_lower_ends_and_comparisons_do_not_depend_on_the_grouping_of_rounds() -> None:
     apart, together = (
         compose(rounds, delta=1e-6) for rounds in ([ShuffledRound(1.0, 50)] * 3, [ShuffledRound(1.0, 50, times=3)])
     )
     assert (apart.lower, apart.renyi) == (together.lower, together.renyi)
+
+
+@pytest.mark.parametrize(("rounds", "epsilon0", "n"), [(1000, 700.0, 1000), (2228, 427.0, 1), (63, 635.8, 18)])
+def test_rounds_that_hide_nobody_are_answered_by_local_budgets(rounds: int, epsilon0: float, n: int) -> None:
+    found = compose(rounds, epsilon0=epsilon0, n=n, delta=1e-9)
+    assert (found.epsilon, found.method) == (pytest.approx(rounds * epsilon0), "local")
+    assert found.attack_lower >= 0.99 * epsilon0
+
+
+@pytest.mark.exhaust
+def test_tiny_losses_of_many_rounds_add_up_without_losing_their_digits() -> None:
+    tiny = compose(1241, epsilon0=1.4309604122082155e-09, n=44_869_576, delta=2.7e-13)
+    assert tiny.attack_lower <= (tiny.epsilon or 0.0) <= 1241 * 1.44e-9
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.7, 30.0])
+def test_what_losses_exceed_epsilon_by_is_summed_as_one_by_one(theta: float) -> None:
+    rng = np.random.default_rng(3)
+    masses = rng.exponential(size=3000) ** 3
+    total = ComposedPLD(theta, 0.3, -0.4, 2e-4, masses / masses.sum(), 0.0, 0.0, 0.0)
+    losses = total.start + total.step * np.arange(masses.size)
+    for epsilon in (-0.45, -0.4, -0.39999, 0.0, 0.05, 0.1998, 0.3):
+        over = np.maximum(-np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)
+        exact = float((over * np.exp(0.3 - theta * losses)) @ total.masses)
+        scale = exp(0.3 - theta * epsilon)
+        low, high = total.lower(epsilon), total.upper(epsilon)
+        assert low <= exact and min(1.0, exact) <= high
+        assert high - low <= 1e-10 * exact + 1e-11 * scale
+
+
+def test_one_evaluation_tells_whether_rounds_keep_an_epsilon() -> None:
+    for parts in ([ShuffledRound(1.0, 400, times=5)], [ShuffledRound.of(KRR(3, 2.0), 2000, times=9)], SMALL[-1]):
+        found = composed_epsilon(parts, delta=1e-5)
+        assert found is not None
+        assert composed_log_ratio(parts, epsilon=found * 1.00001, delta=1e-5) <= 0.0
+        assert composed_log_ratio(parts, epsilon=found * 0.9999, delta=1e-5) > 0.0
+
+
+@pytest.mark.exhaust
+def test_rounds_at_a_delta_far_below_what_doubles_differ_by_are_kept_as_far_as_they_are() -> None:
+    asked = {"n": 9_833_877, "rounds": 45}
+    most = max_epsilon(epsilon=0.5, delta=1e-38, randomizer=KRR(2, 1.0), **asked)
+    assert most > 5.0
+    assert Accountant(KRR(2, most), **asked).epsilon(1e-38) <= 0.5
+
+
+def test_a_loss_of_next_to_no_mass_is_added_up_without_a_warning() -> None:
+    law = PrivacyLossDistribution(1e-3, 0.0, np.array([1.0, 5e-324]), 0.0, 0.0)
+    assert convolve_plds([(law, 3)], theta=1.0).upper(0.0) <= 1e-9
+    assert shift_quantile([(law, 3)], [np.array([0.0, 5e-4])], 1e-6) < 1e-3

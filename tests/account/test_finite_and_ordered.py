@@ -39,6 +39,7 @@ def judge(epsilon0: float, n: int, rounds: int, delta: float) -> None:
     assert np.all(np.diff(divergences) >= -1e-9 * epsilon0) and divergences[0] >= 0.0 and divergences[-1] <= epsilon0
 
 
+@pytest.mark.exhaust
 def test_the_questions_that_once_had_no_answer_have_one() -> None:
     answer = compose(2, epsilon0=1.71, n=11, delta=1e-6).epsilon
     assert answer is not None and math.isclose(answer, 3.41999, rel_tol=1e-5)
@@ -54,9 +55,13 @@ def test_the_smallest_delta_there_is_has_an_answer(epsilon0: float, n: int) -> N
     assert 0.0 < amplify(epsilon0, n=n, delta=5e-324).epsilon <= epsilon0
 
 
+@pytest.mark.parametrize("below", [False, True])  # numpy's exponentials differ in the last bit between processors
 @pytest.mark.parametrize("ulps", [-8, -1, 0, 1, 8])
 @pytest.mark.parametrize("trials", [1.0, 2.0, 3.0, 4.0, 8.0, 101.0])
-def test_a_tie_is_in_no_tail(trials: float, ulps: int) -> None:
+def test_a_tie_is_in_no_tail(trials: float, ulps: int, below: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if below:
+        exact = np.expm1
+        monkeypatch.setattr(np, "expm1", lambda x: np.nextafter(exact(x), -np.inf))
     tie = math.comb(int(trials), int(trials) // 2) / 2.0**trials if trials % 2 == 0 else 0.0
     for epsilon0 in [*NEAR_A_HALF, *np.arange(0.01, 4.0, 0.13)]:
         moved = epsilon0 + ulps * math.ulp(epsilon0)
@@ -92,6 +97,7 @@ def test_a_thousand_random_questions_about_rounds_have_finite_and_ordered_answer
         judge(*question)
 
 
+@pytest.mark.exhaust
 def test_two_people_and_small_grids_agree_between_arrays_and_compiled_loops() -> None:
     for epsilon0 in NEAR_A_HALF:
         compiled = [composed_delta(1, epsilon=0.0, epsilon0=epsilon0, n=n).upper for n in (1, 2, 5)]

@@ -140,6 +140,7 @@ def test_binary_response_says_nothing_for_large_collections_but_is_still_attacke
     assert mechanism_attack(KRR(2, 1.0), n=10**6, delta=1e-6) > 0.002
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("epsilon0", "delta"), tiered([(0.05, 1e-6), (1.0, 1e-6), (8.0, 1e-2)], lambda case: case[0] == 8.0)
 )
@@ -195,6 +196,7 @@ def test_permuted_rows_are_one_law() -> None:
     assert len(FiniteChannelLaw.of(circulant, n=5).pairs) == 2  # by one turn or by two
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("m", [7, 40, 41])
 def test_gathering_grid_points_raises_the_law_and_lowers_the_attack(m: int) -> None:
     laplace = Laplace(0.0, 1.0, 3.0, grid=1 / m)
@@ -317,6 +319,7 @@ def test_every_epsilon0_that_is_admitted_is_computed(epsilon0: float, n: int, de
     assert attack <= ends.upper * (1.0 + 1e-9)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("mechanism", [KRR(10, 20.0), KRR(10, 0.001), KRR(5, 1.0), Laplace(0.0, 1.0, 60.0)], ids=repr)
 @pytest.mark.parametrize(
     ("n", "delta"), one_in(4, [(1, 1e-6), (10**6, 1e-18), (10**6, 1e-100), (10**4, 0.0), (50, 0.5)])

@@ -84,6 +84,7 @@ def test_constant_values_are_promised_what_one_round_is() -> None:
     assert "post-processing" in promise.source
 
 
+@pytest.mark.exhaust
 def test_both_stages_are_one_channel(rng: Entropy) -> None:
     first, second = KRR(3, 2.0), KRR(3, 1.0)
     chain = chain_of(first, second)

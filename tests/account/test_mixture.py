@@ -115,6 +115,7 @@ def exact_delta(k: int, epsilons: list[float], epsilon: float) -> float:
     return worst
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("k", [2, 3])
 def test_whoever_is_not_honest_no_class_loses_more_than_it_is_promised(k: int) -> None:
     epsilons, counts = [0.5, 1.5, 3.0], (2, 1, 2)
@@ -136,6 +137,7 @@ def test_whoever_is_not_honest_no_class_loses_more_than_it_is_promised(k: int) -
             assert max(found) <= bound <= (2.0 if k == 2 else 5.0) * max(found)  # the worst choice is among them
 
 
+@pytest.mark.exhaust
 def test_a_number_of_honest_people_is_of_all_classes_at_worst() -> None:
     careful, open_ = amplify_mixture(4, [(40, 1.0), (40, 4.0)], delta=1e-2, honest=50)
     one = amplify_mixture(4, [(40, 1.0), (40, 4.0)], delta=1e-2, honest=[11, 40])[0]
@@ -162,6 +164,7 @@ def test_several_rounds_of_a_mixture_lose_no_more_than_one_person_can_in_each() 
     assert single < bound < min(2 * law.epsilon(delta / 2), 4.0)
 
 
+@pytest.mark.exhaust
 def test_another_person_and_an_honest_one_lower_delta() -> None:
     def delta(*others: tuple[int, float]) -> float:
         return MixtureLaw(KRR(4, 3.0), tuple((n, KRR(4, e)) for n, e in others)).delta(0.5)
@@ -171,6 +174,7 @@ def test_another_person_and_an_honest_one_lower_delta() -> None:
     assert all(one.honest > one.all and one.honest_n == 250 for one in few)
 
 
+@pytest.mark.exhaust
 def test_the_weighted_shares_are_unbiased_and_the_error_is_an_upper_bound(rng: Entropy) -> None:
     classes = [(300, KRR(3, 1.5)), (200, KRR(3, 6.0))]
     held = [np.zeros(300, dtype=np.int64), 1 + np.arange(200) % 2]  # class and value are related

@@ -25,10 +25,10 @@ from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.comparison import Sattolo
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.rase import RASE, Sattolo
 from dovetail.shuffle.sampling.permutations import inverse
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
@@ -181,6 +181,7 @@ def test_the_best_adversary_stays_below_the_reidentification_bound(n: int, chann
             assert best_adversary([channel] * n, values, shuffler, (person,)) <= bound + 1e-12
 
 
+@pytest.mark.exhaust
 def test_the_best_adversary_of_two_people_stays_below_the_bound() -> None:
     shuffler = Mallows.single(everybody(5), alpha=0.4, reference=[1, 2, 3, 4, 0])
     channel = KRRChannel(2, 5, 4)
@@ -281,6 +282,17 @@ def test_with_components_and_atoms_alpha_is_exact_for_unions_of_atoms_and_otherw
             if all(cell <= set(group) or not cell & set(group) for cell in cells):
                 assert claimed == pytest.approx(true, rel=1e-12, abs=1e-12)
     assert exact_alpha(COMPONENTS, Groups.from_lists([[0, 1]], 5)) == math.inf
+
+
+@pytest.mark.exhaust
+@pytest.mark.parametrize("shuffler", RASE.examples()[:3], ids=["own groups", "graph", "refined"])
+def test_rase_promises_to_other_groups_what_the_shuffler_behind_it_does(shuffler: RASE) -> None:
+    law = log_law(shuffler)
+    for group in groups_of(shuffler.n):
+        claimed = exact_alpha(shuffler, Groups.from_lists([group], shuffler.n))
+        assert largest_change(law, group, shuffler.n) <= claimed * (1 + 1e-12) + 1e-12
+        if shuffler.mechanism.name != "mallows":  # uniform inside groups: nothing is lost by the bound
+            assert claimed == pytest.approx(largest_change(law, group, shuffler.n), abs=1e-12)
 
 
 @pytest.mark.parametrize("shuffler", SHUFFLERS, ids=repr)

@@ -3,7 +3,7 @@
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from dovetail.account.preservation import (
     prefix_failure_probability,
     prefix_replacement_distribution,
     preservation,
+    query_preservation,
     retention_quantile,
     sample_replacements,
     smallest_alpha_for_members,
@@ -154,11 +155,34 @@ def test_draws_follow_the_law_of_a_prefix(rng: Entropy) -> None:
     expect_broken(np.bincount(lost, minlength=4), prefix_replacement_distribution(8, 3, 1.2 * shuffler.theta))
 
 
+@pytest.mark.exhaust
 def test_the_simulated_interval_covers_the_exact_probability(rng: Entropy) -> None:
     shuffler = Mallows.single(Groups.from_labels(range(30), radius=2), alpha=3.0)
     exact = prefix_failure_probability(30, 10, eta=0.8, theta=shuffler.theta)
     seen = preservation(shuffler, shuffler.order[:10], eta=0.8, draws=2000, rng=rng, confidence=1 - FALSE_ALARM)
     assert seen.delta.contains(exact) and seen.delta.gap < 3.0
+
+
+def test_a_query_is_kept_as_often_as_enumeration_says(rng: Entropy) -> None:
+    values, shuffler = np.array([0.0, 1.0, 1.0, 0.0, 1.0]), Uniform(5)
+
+    def query(seen: np.ndarray) -> float:
+        return float(seen[:2].mean())
+
+    every = np.array([query(values[list(order)]) for order in permutations(range(5))])
+    truth = float((np.abs(every - 0.5) > 0.25).mean())  # by hand: both 0 (1/10) or both 1 (3/10)
+    assert truth == pytest.approx(0.4)
+    seen = query_preservation(
+        shuffler, values, query, tolerance=0.25, draws=2000, rng=rng, confidence=1 - FALSE_ALARM
+    )
+    assert seen.delta.contains(truth) and seen.draws == 2000
+    same = query_preservation(shuffler, np.ones(5), query, tolerance=0.0, draws=50, rng=rng)
+    assert same.failures == 0, "members who hold the same may be exchanged"
+    assert query_preservation(Identity(5), values, query, tolerance=0.0, draws=20, rng=rng).failures == 0
+    lost = query_preservation(shuffler, values, lambda _: math.nan, tolerance=1.0, draws=20, rng=rng)
+    assert lost.failures == 20
+    with pytest.raises(DataError, match="a number for each of 5 people"):
+        query_preservation(shuffler, [1.0], query, tolerance=0.0, draws=1, rng=rng)
 
 
 def test_intervals_are_those_of_clopper_and_pearson() -> None:
@@ -185,6 +209,7 @@ def test_a_mallows_order_keeps_at_least_the_uniform_share_of_every_interval(thet
             assert kept / size >= size / n - 1e-12
 
 
+@pytest.mark.exhaust
 def test_an_interior_block_loses_log_two_over_theta_at_each_edge(rng: Entropy) -> None:
     n, size, theta, draws = 20_000, 4000, 0.01, 400
     law = prefix_replacement_distribution(n, size, theta)

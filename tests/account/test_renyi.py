@@ -10,9 +10,12 @@ from scipy.stats import binom
 
 from dovetail.account.clones import ClonePair, Kind
 from dovetail.account.compose import compose
+from dovetail.account.mechanism_law import law_epsilon
 from dovetail.account.privacy_loss import PrivacyLossDistribution, pessimistic_pld
-from dovetail.account.renyi import add_divergences, pld_divergence, renyi_divergence, renyi_epsilon
+from dovetail.account.renyi import add_divergences, basic, pld_divergence, renyi_divergence, renyi_epsilon
+from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import ParameterError
+from dovetail.randomize.krr import KRR
 
 ORDERS = np.array([1.001, 1.5, 2.0, 8.0, 40.0, 300.0])
 
@@ -60,6 +63,7 @@ def test_what_lies_at_infinity_counts_with_the_worst_loss(order: float) -> None:
     assert finite < 0.5 < found < slipped
 
 
+@pytest.mark.exhaust
 def test_divergences_grow_with_the_order_and_local_epsilon_and_fall_with_people() -> None:
     by_order = renyi_divergence(ClonePair(1.0, 1_000), ORDERS)
     assert all(a < b for a, b in pairwise(by_order))
@@ -118,3 +122,11 @@ def test_the_conversion_of_a_gaussian_is_valid_and_better_than_the_classical_one
 def test_arguments_outside_their_range_are_refused(call) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ParameterError):
         call()
+
+
+@pytest.mark.parametrize("mechanism", [KRR(k=10, epsilon=3.0), KRR(k=2, epsilon=1.0)], ids=repr)
+def test_basic_composition_adds_the_smaller_epsilon_of_pair_and_mechanism(mechanism: KRR) -> None:
+    one = ShuffledRound(mechanism.epsilon, 1000, times=3, mechanism=mechanism.accounted)
+    law, pair = law_epsilon(mechanism.accounted, n=1000, delta=1e-6), one.pair.epsilon(1e-6).upper
+    assert law != pair
+    assert basic([one], 3e-6).epsilon == pytest.approx(3 * min(law, pair), rel=1e-12)

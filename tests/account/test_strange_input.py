@@ -1,7 +1,8 @@
 """Whatever is typed into a public function of accounting, leakage and estimates: an answer, or one clear refusal."""
 
 import math
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,10 +13,21 @@ from tests.tiers import EXHAUST
 
 import dovetail as dt
 from dovetail.account.dummies import user_dummies_for
+from dovetail.account.gaussian_dummies import Message
 from dovetail.account.questions import JointReport, OneQuestion
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import DovetailError
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.subset_selection import SubsetSelection
+from dovetail.shuffle.sampling.dummies import (
+    Dummies,
+    GaussianDummies,
+    SeveralDummies,
+    SparseDummies,
+    TruncatedGaussian,
+    UserDummies,
+)
 
 STRANGE: dict[str, Any] = {
     "None": None,
@@ -58,6 +70,7 @@ STRANGE: dict[str, Any] = {
 FIRST = ["None", "text", "True", "nan", "-1", "beyond doubles", "complex", "nested", "mapping", "array", "type"]
 
 KRR, LAPLACE, DUMMIES, SENT = dt.KRR(3, 1.0), dt.Laplace(0.0, 1.0, 1.0), Dummies(3, 1.0, 1e-6), UserDummies(3, 0.5)
+MESSAGE = Message(Fraction(9), (1, 3), (18, 12))
 NUMBERS, SYMBOLS = np.arange(40), np.arange(40) % 3
 ROUND = dt.account.ShuffledRound(1.0, 100)
 
@@ -83,6 +96,10 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (dt.account.dummies_epsilon, {"noise": DUMMIES.noise, "delta": 1e-6, "rounds": 1}),
     (dt.account.dummies_for_rounds, {"k": 3, "epsilon": 1.0, "delta": 1e-6, "rounds": 2}),
     (dt.account.dummies_guarantee, {"dummies": DUMMIES, "n": 100, "delta": 1e-6, "rounds": 1, "randomizer": KRR}),
+    (dt.account.message_delta, {"message": MESSAGE, "epsilon": 1.0, "rounds": 1, "together": 1}),
+    (dt.account.message_epsilon, {"message": MESSAGE, "delta": 1e-3, "rounds": 1}),
+    (dt.account.message_for, {"weights": (1, 3), "epsilon": 1.0, "delta": 1e-3, "rounds": 1}),
+    (dt.account.sparse_guarantee, {"dummies": SparseDummies(3, 1.0), "n": 100}),
     (dt.account.guess_bound, {"prior": [0.5, 0.5], "epsilon": 1.0, "delta": 0.0}),
     (dt.account.list_bounds, {"randomizer": KRR, "n": 100, "delta": 1e-6, "adaptive": False, "delta0": 0.0}),
     (dt.account.memoized_guarantee, {"permanent": KRR, "n": 100, "delta": 1e-6, "constant_values": True}),
@@ -116,6 +133,11 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (dt.Laplace, {"lower": 0.0, "upper": 1.0, "epsilon": 1.0, "grid": None}),
     (dt.Window, {"lower": 0.0, "upper": 1.0, "epsilon": 1.0, "window": None, "grid": None}),
     (Dummies, {"k": 3, "epsilon": 1.0, "delta": 1e-6}),
+    (Message, {"scale": Fraction(9), "weights": (1, 3), "reaches": (9, 6)}),
+    (GaussianDummies, {"k": 3, "noise": MESSAGE.laws[0]}),
+    (SeveralDummies, {"noises": MESSAGE.laws, "sizes": (3, 3)}),
+    (TruncatedGaussian, {"scale": Fraction(9), "reach": 9}),
+    (SparseDummies, {"k": 3, "epsilon": 1.0}),
     (UserDummies, {"k": 3, "rate": 0.5}),
     (DenseChannel, {"rows": [[0.5, 0.5], [0.5, 0.5]]}),
     (OneQuestion, {"parts": (KRR, KRR), "chances": (0.5, 0.5)}),
@@ -134,6 +156,7 @@ def put(call: Callable[..., Any], given: dict[str, Any]) -> object:
         return refusal
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("call", "given"), CALLS, ids=lambda one: getattr(one, "__qualname__", ""))
 def test_what_is_asked_well_is_answered(call: Callable[..., Any], given: dict[str, Any]) -> None:
     assert not isinstance(put(call, given), Exception)
@@ -165,13 +188,53 @@ def test_a_channel_that_tells_nothing_promises_everything() -> None:
     assert [bound.epsilon for bound in dt.account.list_bounds(STRANGE["same rows"], n=100, delta=1e-6)] == [0.0]
 
 
+def test_next_to_no_epsilon_on_a_grid_is_accounted_for_without_an_overflow() -> None:
+    found = dt.Accountant(dt.Laplace(0.0, 1.0, 1e-12), n=100).epsilon(1e-3)
+    assert 0.0 <= found <= 1e-12
+
+
+@EXHAUST
 @pytest.mark.parametrize(("epsilon0", "delta"), [(1e-9, 1e-6), (1e-9, 1e-16), (1e-5, 1e-12)])
 def test_rounds_that_tell_next_to_nothing_are_composed(epsilon0: float, delta: float) -> None:
     found = dt.compose(2, epsilon0=epsilon0, n=10**12, delta=delta)
     assert found.epsilon is not None and 0.0 <= found.attack_lower <= found.epsilon <= 2.0 * epsilon0
 
 
+@pytest.mark.exhaust
 def test_what_is_written_as_fractions_is_what_is_written_as_floats() -> None:
     fractions = dt.compose(2, epsilon0=Fraction(1, 2), n=1000, delta=Fraction(1, 2**20))  # type: ignore[arg-type]
     assert fractions == dt.compose(2, epsilon0=0.5, n=1000, delta=2.0**-20)
     assert dt.min_people(epsilon0=Fraction(2), epsilon=Fraction(1), delta=1e-6, rounds=2) > 1  # type: ignore[arg-type]
+
+
+def random_questions(rng: random.Random, count: int) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
+    for _ in range(count):
+        epsilon = rng.choice([10 ** rng.uniform(-9.0, 2.8), rng.uniform(0.1, 8.0)])
+        delta = rng.choice([10 ** rng.uniform(-30.0, 0.0), 10 ** rng.uniform(-300.0, 0.0), 0.0, 1.0 - 1e-9])
+        n, rounds, k = (
+            int(10 ** rng.uniform(0.0, 12.0)),
+            int(10 ** rng.uniform(0.0, 9.0)),
+            rng.choice([2, 3, 10, 10**5]),
+        )
+        kind = rng.choice([dt.KRR, dt.Unary, Hadamard, LocalHashing, SubsetSelection, dt.Laplace, dt.Window])
+        place = {"lower": 0.0, "upper": 1.0} if kind in (dt.Laplace, dt.Window) else {"k": k}
+        mechanism = put(kind, {**place, "epsilon": epsilon})
+        subject = rng.choice([epsilon, mechanism, DenseChannel([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])])
+        if not isinstance(subject, DovetailError):
+            yield dt.amplify, {"randomizer": subject, "n": n, "delta": delta}
+            yield dt.account.list_bounds, {"randomizer": subject, "n": n, "delta": delta}
+        yield dt.compose, {"rounds": rounds, "epsilon0": epsilon, "n": n, "delta": delta}
+        yield dt.max_epsilon, {"epsilon": epsilon, "n": n, "delta": delta}
+        yield dt.min_people, {"epsilon0": 8.0 * rng.random(), "epsilon": epsilon, "delta": delta}
+        yield user_dummies_for, {"k": k, "epsilon": epsilon, "delta": delta, "honest": n}
+        yield Dummies, {"k": k, "epsilon": epsilon, "delta": delta}
+
+
+@pytest.mark.exhaust
+def test_whatever_sizes_are_asked_for_are_answered_or_refused_in_one_line() -> None:
+    answered = 0
+    for call, given in random_questions(random.Random("sizes"), 30):
+        answer = put(call, given)
+        answered += not isinstance(answer, DovetailError)
+        assert "\n" not in str(answer) or not isinstance(answer, DovetailError)
+    assert answered > 60

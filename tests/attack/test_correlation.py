@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from studies.correlation_attack import Correlation, Smoothness, _few_at_a_place, learn_smoothness
 from tests.attack.planted import planted
 from tests.statistics import expect_caught, expect_mean
 from tests.tiers import one_in
 
-from dovetail.attack.correlation import Correlation, Smoothness, _few_at_a_place, learn_smoothness
 from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -70,6 +70,7 @@ def test_all_people_as_neighbours_are_everybody(structure: float) -> None:
     assert ((near != 0).sum(axis=1) <= 60).all() and np.abs(near - exact).sum(axis=1).mean() < 0.25
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", ALL_FOUR, ids=lambda r: r.name)
 def test_correlation_reveals_what_one_report_hides_and_a_uniform_shuffle_stops_it(
     randomizer: FrequencyRandomizer, rng: Entropy
@@ -81,6 +82,7 @@ def test_correlation_reveals_what_one_report_hides_and_a_uniform_shuffle_stops_i
     assert shuffled.success < 0.5
 
 
+@pytest.mark.exhaust
 def test_without_noise_and_shuffle_every_guess_is_right(rng: Entropy) -> None:
     values = rng.below(4, N)
     found = run_attack(
@@ -131,12 +133,14 @@ def test_the_own_report_counts_also_where_a_crowd_stands_at_one_place() -> None:
     assert (weights.argmax(axis=1) == np.arange(50)).all() and ((weights != 0).sum(axis=1) == 5).all()
 
 
+@pytest.mark.exhaust
 def test_shuffling_inside_small_groups_leaves_what_is_common_to_them(rng: Entropy) -> None:
     smooth = attacker(KRR(4, 2.0), Smoothness(0.2, 0.95))
     found = run_attack(smooth, KRR(4, 2.0), QUARTER, WithinGroups(Groups.from_labels(QUARTER)), shuffles=5, rng=rng)
     assert found.success > 0.8
 
 
+@pytest.mark.exhaust
 def test_structure_is_learned_where_there_is_some(rng: Entropy) -> None:
     randomizer = KRR(4, 2.0)
     reports = randomizer.randomize(QUARTER, rng)
@@ -149,6 +153,7 @@ def test_structure_is_learned_where_there_is_some(rng: Entropy) -> None:
     assert learned.interval[0] > blind.interval[1]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("crowds", one_in(4, [[4000, 3, 3], [2000, 1], [1000] * 4, [61, 60]]))
 def test_structure_is_learned_from_crowds_at_few_places(crowds: list[int], rng: Entropy) -> None:
     """However many stand at one place, a block has others: it never depends on luck whether this can be done."""
@@ -169,6 +174,7 @@ def test_points_that_differ_are_learned_from_as_they_are(rng: Entropy) -> None:
     ).all()
 
 
+@pytest.mark.exhaust
 def test_what_cannot_be_attacked_this_way_is_refused(rng: Entropy) -> None:
     krr, smooth = KRR(4, 1.0), Smoothness(0.2)
     with pytest.raises(ParameterError, match="`scale`"):

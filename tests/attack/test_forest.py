@@ -67,6 +67,7 @@ class Naive:
         return matrix[:, 0].astype(np.int64)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffler", [Identity(N), Uniform(N)])
 def test_distinct_signatures_without_noise_are_always_recognized(shuffler: Shuffler) -> None:
     found = attacked(shuffler, f"distinct {shuffler}")
@@ -86,6 +87,7 @@ def test_a_uniform_shuffle_leaves_nothing_in_the_place() -> None:
     assert math.erfc(6.2 / math.sqrt(2)) < FALSE_ALARM
 
 
+@pytest.mark.exhaust
 def test_the_place_tells_everything_without_a_shuffle_and_half_inside_pairs() -> None:
     assert attacked(Identity(N), "unshuffled", view=where).recall == 1.0
     pairs = attacked(WithinGroups(Groups.from_labels(np.arange(N) // 2)), "pairs", view=where)
@@ -94,6 +96,7 @@ def test_the_place_tells_everything_without_a_shuffle_and_half_inside_pairs() ->
     assert abs(pairs.recall - 0.5) < 6.2 * sigma and pairs.p_value == 0.01
 
 
+@pytest.mark.exhaust
 def test_noise_lowers_what_the_attack_reaches() -> None:
     loud, quiet = (attacked(Identity(N), "noise", epsilon=epsilon).recall for epsilon in (0.5, 50.0))
     assert loud < 0.3 < 0.8 < quiet

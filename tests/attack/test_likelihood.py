@@ -95,6 +95,7 @@ FOUR_OF_THREE = np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.
 TWO_BLOCKS = Groups.from_labels([0, 0, 1, 1, 1])
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("shuffler", "randomizer", "laws"), [
     (Uniform(5), KRR(2, 1.5), FIVE), (WithinGroups(TWO_BLOCKS), KRR(2, 4.0), FIVE), (Identity(5), KRR(2, 1.5), FIVE),
     (Uniform(4), KRR(3, 2.0), FOUR_OF_THREE),
@@ -127,6 +128,28 @@ def test_on_five_people_it_comes_close_to_the_best_guess_and_never_beats_it(
     best, blind = by_value.max(axis=1).sum(axis=1), by_value.sum(axis=2).max(axis=1)
     assert (ours <= best + 1e-12).all() and (ours >= best - (0.002 if whole else 0.02)).all()
     assert (best > blind + 0.02).any(), "there must be something to learn"
+
+
+def test_place_by_place_two_people_of_one_law_get_their_bayes_posterior(rng: Entropy) -> None:
+    """A report at a place is weighed against who may stand there: of two alike that is all there is to know."""
+    laws = np.array([[0.9, 0.1], [0.9, 0.1]])
+    rows, by_value = enumerated(Uniform(2), KRR(2, 1.5), laws)
+    attacker = of_known(Uniform(2), KRR(2, 1.5), laws, rng)
+    told = np.array([attacker._by_places(row) for row in rows])
+    np.testing.assert_allclose(told.transpose(1, 2, 0), by_value / by_value.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_where_nothing_tells_two_classes_apart_neither_is_preferred(rng: Entropy) -> None:
+    """Households of two and two: shares are learned, and whose they are is open, so all posteriors are even."""
+    kinds = np.tile([0, 0, 1, 1], 300)
+    values = drawn(np.array([0.05, 0.7])[kinds], rng)
+    shuffler = WithinGroups(Groups.from_labels(np.repeat(np.arange(300), 4)))
+    attacker = against(shuffler, KRR(2, 4.0), kinds, values, rng)
+    assert attacker.shares is not None and abs(attacker.shares[0, 0] - attacker.shares[1, 0]) > 0.3
+    batch = shuffler.shuffle(KRR(2, 4.0).randomize(values, rng), rng)
+    told = attacker.posterior(batch)[:, 0].reshape(300, 4)
+    np.testing.assert_allclose(told[:, 0], told[:, 2], atol=1e-9)
+    assert np.ptp(told) > 0.5, "reports must tell something"
 
 
 @pytest.mark.parametrize("household", [[0, 0, 1], [0, 0, 1, 1, 1]], ids=["AAB", "AABBB"])
@@ -168,6 +191,7 @@ def test_a_report_that_somebody_else_explains_is_no_evidence(rng: Entropy) -> No
     assert told[0, 1] > 0.9 and told[1, 0] > 0.6
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", FOUR[:3], ids=lambda r: r.name)
 def test_without_a_shuffle_two_groups_of_known_shares_meet_the_bayes_guess(
     randomizer: FrequencyRandomizer, rng: Entropy
@@ -202,6 +226,7 @@ def test_of_a_uniform_shuffle_it_names_the_commonest_value(randomizer: Frequency
     assert found.remark == "it knows the law of the order exactly"
 
 
+@pytest.mark.exhaust
 def test_it_sees_through_a_noisy_sort_what_the_groups_hold(rng: Entropy) -> None:
     """Values follow age, the order follows age: then the commonest value of an age is told, whoever sent what."""
     age = np.sort(rng.below(60, N))
@@ -244,6 +269,7 @@ def test_of_a_uniform_shuffle_of_ages_it_still_names_the_commonest_value(rng: En
     assert -0.05 < found.success - found.chance < 0.02  # a little is lost where noise passes for a law
 
 
+@pytest.mark.exhaust
 def test_even_blocks_are_the_limit_of_their_draws(rng: Entropy) -> None:
     people, blocks = rng.below(100, 40).reshape(20, 2).astype(float), np.arange(20) // 4
     inside = WithinGroups(Groups.from_labels(blocks))
@@ -285,6 +311,7 @@ def test_the_regression_finds_planted_shares_and_leaves_noise_alone(rng: Entropy
     )
 
 
+@pytest.mark.exhaust
 def test_what_cannot_be_attacked_is_said(rng: Entropy) -> None:
     class Names(Ages):
         def points(self) -> np.ndarray:
@@ -292,6 +319,9 @@ def test_what_cannot_be_attacked_is_said(rng: Entropy) -> None:
 
     with pytest.raises(DataError, match="1,200 classes of people exceed 128; column 'name' holds texts"):
         candidate_traits(Names(EVERYBODY, EVERYBODY), rng)
+    (found,) = candidate_traits(Names(np.minimum(EVERYBODY // 3, 300), EVERYBODY), rng)
+    sizes = found.sum(axis=0)  # of 301 classes the one of 300 people, 126 of three, and everybody else
+    assert sizes.tolist() == [300.0, *[3.0] * 126, 522.0] and (found.max(axis=1) == 1.0).all()
     attacker = against(Identity(N), KRR(2, 1.0), EVERYBODY % 7, EVERYBODY % 2, rng)
     with pytest.raises(DataError, match="`reports` must be 1,200"):
         attacker.guess(np.zeros(3, dtype=np.int64), rng)
@@ -302,3 +332,24 @@ def test_too_many_people_for_eight_orders_are_refused(rng: Entropy, monkeypatch:
     shuffler = Mallows.fit(Groups.from_labels(EVERYBODY // 2), alpha=1.0)
     with pytest.raises(UnsupportedError, match=r"1,200 people in 8 orders exceed 8,400"):
         seats_of(shuffler, EVERYBODY, draws=100, rng=rng)
+
+
+def test_the_likelier_side_of_the_common_mean_is_learned(rng: Entropy) -> None:
+    """Of equal households what is released hardly changes if both classes are mirrored at their common mean."""
+    kinds = np.tile([0, 0, 1], 400)
+    laws = np.array([[0.71, 0.17, 0.12], [0.06, 0.87, 0.07]])
+    shuffler, krr = WithinGroups(Groups.from_labels(np.arange(len(kinds)) // 3)), KRR(3, 2.0)
+    traits = np.eye(2)[kinds]
+    seats = seats_of(shuffler, np.arange(len(kinds)), draws=8, rng=rng)
+    attacker = Likelihood(krr, np.arange(len(kinds)), seats, traits, Regression.on(seats.at_places(traits)))
+    values = (rng.below(1 << 20, len(kinds))[:, None] >= laws[kinds].cumsum(axis=1) * (1 << 20)).sum(axis=1)
+    batch, law = attacker._batch(shuffler.shuffle(krr.randomize(values, rng), rng))
+    truth = laws[::-1]  # the rows of the traits are sorted: class 1 first
+    sizes = np.array([[1.0], [2.0]])
+    mean = (sizes * truth).sum(axis=0) / 3.0
+    other = np.maximum(2.0 * mean - truth, 1e-3)
+    other /= other.sum(axis=1, keepdims=True)
+    wrong, less = attacker._climb(other, batch, law, steps=100)
+    found = attacker._likeliest([wrong], batch, law)
+    assert batch.expected(found @ law)[1] > less + 1.0
+    assert np.abs(found - truth).max() < 0.25 < np.abs(wrong - truth).max()

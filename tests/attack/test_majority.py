@@ -44,6 +44,7 @@ def attacked(
     return run_attack(attacker, chosen, values, shuffler, shuffles=8, randomizations=5, rng=rng)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("kind", RANDOMIZERS)
 def test_without_noise_and_shuffle_every_guess_is_right(kind: type[KRR], rng: Entropy) -> None:
     found = attacked(Identity(N), rng, randomizer=kind(k=3, epsilon=11.0))
@@ -51,6 +52,7 @@ def test_without_noise_and_shuffle_every_guess_is_right(kind: type[KRR], rng: En
     assert (found.by_person == 1.0).all() and found.chance == pytest.approx(1 / 3)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("kind", RANDOMIZERS)
 def test_local_privacy_alone_does_not_stop_the_vote_and_a_uniform_shuffle_does(kind: type[KRR], rng: Entropy) -> None:
     """Of uniformly shuffled reports every guess has one law for all targets, so with equal shares it is 1/3 right.
@@ -76,6 +78,7 @@ def test_the_interval_is_students_over_shuffles(rng: Entropy) -> None:
         assert found.interval == pytest.approx((max(0.0, wanted[0]), min(1.0, wanted[1])))
 
 
+@pytest.mark.exhaust
 def test_uniformly_shuffled_the_vote_succeeds_by_chance_alone(rng: Entropy) -> None:
     values, who = np.arange(90) % 3, np.arange(90)
     attacker = MajorityVote(KRR(k=3, epsilon=3.0), who, (who[:, None] // 9) * 9 + np.arange(9))
@@ -143,6 +146,7 @@ def test_one_order_for_all_randomizations_shows_who_stays_vulnerable(rng: Entrop
     assert found.by_person.max() < 0.9  # a fresh order each time saves everybody
 
 
+@pytest.mark.exhaust
 def test_ties_are_broken_evenly(rng: Entropy) -> None:
     count = 30_000
     places = np.tile(np.array([[0, 1, -1]]), (count, 1))

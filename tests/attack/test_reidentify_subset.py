@@ -62,6 +62,7 @@ def test_one_person_with_a_rare_value_has_its_closed_form() -> None:
     assert best_subset_success(channel, [1, 0, 0, 0, 0], Uniform(n), subset=[0]) == pytest.approx(closed)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_no_play_exceeds_the_bound(alpha: float, epsilon: float) -> None:
@@ -139,6 +140,7 @@ def test_known_reports_or_places_are_found(randomizer: FrequencyRandomizer, rng:
     assert reidentify_subset(bag, values, Uniform(200), trials=20, rng=rng).success == 1.0
 
 
+@pytest.mark.exhaust
 def test_a_uniform_shuffle_of_equal_values_leaves_chance(rng: Entropy) -> None:
     values = np.zeros(30, dtype=np.int64)
     search = SubsetSearch.learn(KRR(2, 1.0), values, Uniform(30), subset=[4], rng=rng)
@@ -148,6 +150,7 @@ def test_a_uniform_shuffle_of_equal_values_leaves_chance(rng: Entropy) -> None:
     assert found.chance == pytest.approx(1 / 30) and found.by_person.shape == (1,)
 
 
+@pytest.mark.exhaust
 def test_the_search_among_many_stays_below_the_bound(rng: Entropy) -> None:
     randomizer, values = KRR(2, 0.1), np.array([1] * 3 + [0] * 57)
     inside, group = WithinGroups(Groups.from_labels(np.arange(60) // 20)), np.arange(20)

@@ -1,7 +1,10 @@
 """The bound beside an attack: no rule exceeds it where all can be listed, and no attack on real data."""
 
 import os
+import subprocess
+import sys
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 import dovetail as dt
 from dovetail.attack.experiment.success_bound import (
     CENTRAL,
+    LOCAL,
     ONE_REPORT,
     ORDER,
     SHUFFLED,
@@ -18,9 +22,9 @@ from dovetail.attack.experiment.success_bound import (
     success_bound,
 )
 from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.missing import Missing
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.report.document import Missing
 from dovetail.shuffle.mallows import Mallows
 
 HELD = np.array([0, 0, 1, 0, 1, 1, 1, 0])
@@ -194,3 +198,37 @@ def test_no_attack_on_real_people_is_below_the_blind_guess_or_above_its_bound(na
         assert not isinstance(each.bound, Missing)
         assert each.chance <= each.success and each.interval[0] <= each.bound, each
         assert each.chance <= each.bound, "whoever knows the shares does not do worse than who knows one"
+
+
+BOUNDS = """
+import numpy as np
+from dovetail.attack.experiment.success_bound import success_bound
+from dovetail.randomize.krr import KRR
+from dovetail.shuffle.uniform import Uniform
+for k in (2, 3):
+    for seed in range(12):
+        places = np.arange(100) * 7919 + seed * 104729
+        known = places % 101 % 7
+        values = places % 103 * (known + 1) % k
+        print(success_bound(KRR(k, 2.0), Uniform(100), values, targets=range(100), known=known).value.hex())
+"""
+
+
+@pytest.mark.exhaust
+def test_a_bound_that_is_published_is_the_same_on_every_processor() -> None:
+    cores = ["HASWELL", "NEHALEM"]
+    if Path("/proc/cpuinfo").exists() and "avx512f" in Path("/proc/cpuinfo").read_text():
+        cores.append("SKYLAKEX")
+    told = {
+        subprocess.check_output([sys.executable, "-c", BOUNDS], env={**os.environ, "OPENBLAS_CORETYPE": core})
+        for core in cores
+    }
+    assert len(told) == 1 and len(told.pop().split()) == 24
+
+
+def test_a_bound_by_epsilon_alone_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    table: dict[str, Any] = {"values": [0, 0, 0, 1] * 25, "targets": range(100), "known": [0] * 100}
+    unary = dt.Unary(k=2, epsilon=2.0)
+    assert success_bound(unary, dt.Identity(100), **table).source == ONE_REPORT
+    monkeypatch.setattr("dovetail.attack.experiment.success_bound.MOST_JOINT", 1)
+    assert success_bound(unary, dt.Identity(100), **table).source == LOCAL

@@ -68,6 +68,7 @@ def test_what_is_promised_is_what_run_promises(groups: str, capsys: pytest.Captu
     assert not Path("asked-report").exists()
 
 
+@pytest.mark.exhaust
 def test_all_that_is_wrong_with_file_and_table_is_listed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     bad = HEAD.replace('"one"', '"both"') + GROUPS.replace('labels = "town"', 'labels = "twon"')
     bad += SECRET.replace('"yes"', '"maybe"') + HOURS.replace("upper = 10", "upper = 5")
@@ -98,6 +99,7 @@ def test_categories_that_are_read_off_the_table_are_to_be_confirmed(capsys: pyte
     assert [one["status"] for one in told["problems"]] == ["confirm"]
 
 
+@pytest.mark.exhaust
 def test_rare_answers_are_measured_against_those_who_draw_the_question(capsys: pytest.CaptureFixture[str]) -> None:
     rare = SECRET.replace("epsilon = 2.0", "epsilon = 0.5")
     for share, caught in (("weight = 1000\n", False), ("", True)):
@@ -115,3 +117,40 @@ def test_a_file_without_a_readable_table_or_question_is_refused(capsys: pytest.C
         assert invoke(["check", "asked.toml"]) == 2
         printed = capsys.readouterr().err
         assert words in printed and "Traceback" not in printed
+
+
+PAIR = """column = "hours"
+lower = 0
+upper = 10
+ask = "covariance"
+other = "age"
+other_lower = 0
+other_upper = 22
+randomizer = "krr"
+epsilon = 1.0
+"""
+ALONE = """schema_version = 1
+mode = "rehearsal"
+[data]
+path = "survey.csv"
+private = "hours"
+lower = 0
+upper = 10
+[question]
+ask = "covariance"
+other = "age"
+other_lower = 0
+other_upper = 22
+[randomize]
+epsilon = 1.0
+"""
+
+
+@pytest.mark.parametrize("text", [HEAD + SECRET + "[[questions]]\n" + PAIR, ALONE])
+def test_every_private_column_of_a_question_is_looked_at(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ages go up to 23: the second column of a covariance has values that its range leaves out."""
+    survey().with_columns(age=survey()["age"].cast(str).replace("20", "twenty")).write_csv("survey.csv")
+    found = check(capsys, text)["problems"]
+    about = [one for one in found if "'age'" in one["where"]]
+    assert any("outside" in one["what"] or "above" in one["what"] for one in about), found
+    assert any("twenty" in json.dumps(one) or "numbers" in one["what"] for one in about), found

@@ -98,6 +98,7 @@ def test_the_overview_shows_the_first_sentence_of_each_help(verb: str) -> None:
     assert command.get_short_help_str(1000) == NAMED[verb][1]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--hlep"], ["rn"]], ids=lambda it: it[0])
 def test_the_overview_and_its_mistakes_load_no_arrays_tables_or_compilers(arguments: list[str]) -> None:
     program = (
@@ -136,6 +137,7 @@ def test_a_probability_is_understood_as_people_write_it(written: str, capsys: py
     assert told["randomized"] == pytest.approx(0.95, rel=1e-14)
 
 
+@pytest.mark.exhaust
 def test_a_percentage_is_no_count_no_epsilon_and_no_error_of_a_mean(capsys: pytest.CaptureFixture[str]) -> None:
     mean = ["plan", "--question", "mean", "--lower", "0", "--upper", "1", "--n", "1000", "--error"]
     for wrong in ([*mean, "3%"], [*ACCOUNT, "--epsilon0", "3%"], ["leak", "--n", "5%", "--k", "3", "--p", "0.5"]):
@@ -167,6 +169,7 @@ def test_run_writes_a_rehearsal_and_prints_its_document(capsys: pytest.CaptureFi
     assert invoke(after.split()[2:]) == 0 and "estimate" in after
 
 
+@pytest.mark.exhaust
 def test_a_release_run_twice_gives_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
     document(capsys, "run", "release.toml", "--out", "one")
     document(capsys, "run", "release.toml", "--out", "two")
@@ -176,6 +179,7 @@ def test_a_release_run_twice_gives_the_same_table(capsys: pytest.CaptureFixture[
     assert Path("one/sanitized.parquet").read_bytes() != Path("three/sanitized.parquet").read_bytes()
 
 
+@pytest.mark.exhaust
 def test_the_default_output_folder_is_named_after_the_configuration() -> None:
     assert invoke(["run", "rehearsal.toml"]) == 0
     assert Path("rehearsal-report/report.html").exists()
@@ -309,8 +313,8 @@ def test_leak_prints_the_four_vulnerabilities(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.exhaust
-def test_demo_saves_its_table_for_trying_run(capsys: pytest.CaptureFixture[str]) -> None:
-    told = document(capsys, "demo", "--out", "demo", "--save-table", "redbook.csv")
+def test_demo_compares_four_shufflers(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, "demo", "--out", "demo")
     assert told["collection"]["n"] == 6366
     assert [evaluation["shuffler"] for evaluation in told["comparison"]] == [
         "identity",
@@ -318,8 +322,16 @@ def test_demo_saves_its_table_for_trying_run(capsys: pytest.CaptureFixture[str])
         "mallows",
         "within_groups",
     ]
-    assert pl.read_csv("redbook.csv").columns[:2] == ["id", "affair"]
-    assert invoke(["demo", "--out", "other", "--save-table", "redbook.csv"]) == 2
+
+
+def test_the_table_of_the_demo_is_written_without_a_rehearsal(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, "demo", "--save-table", "redbook.csv")
+    assert told["n"] == 6366 and pl.read_csv("redbook.csv").columns[:2] == ["id", "affair"]
+    assert not Path("demo-report").exists() and told["next"] == "dovetail check redbook.csv --private affair"
+    assert invoke(["demo", "--save-table", "redbook.csv"]) == 2
+    capsys.readouterr()
+    assert invoke(["demo", "--save-table", "redbook.csv", "--force"]) == 0
+    assert told["next"] in capsys.readouterr().out
 
 
 # --- mistakes ------------------------------------------------------------------------------------------------------
@@ -352,7 +364,7 @@ MISTAKES = {
                         "--categories", "no,yes"], "did you mean 'secret'"),
     "reports as CSV": ([*RANDOMIZE[:-1], "y.csv", "--epsilon", "1", "--categories", "no,yes"], "use .parquet"),
     "out in a missing folder": ([*RANDOMIZE[:-1], "no/y.parquet", "--epsilon", "1", "--categories", "no,yes"],
-                                "cannot be written"),
+                                "there is no folder no"),
     "no reports": (["shuffle", "survey.csv", "--out", "z.parquet"], "no column 'report'"),
     "alpha negative": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "mallows", "--labels", "age",
                         "--alpha=-1"], "--alpha must be"),
@@ -417,7 +429,7 @@ def test_an_unexpected_fault_is_one_line_and_status_one(
 
 WORKING = """
 import sys, time
-import dovetail.job.rehearse, dovetail.job.attacks
+import dovetail.job.rehearse, dovetail.job.attacks, dovetail.report.notebook
 from dovetail.cli.main import invoke
 
 def pause(*_, **__):
@@ -433,9 +445,7 @@ sys.exit(invoke(["run", "rehearsal.toml", "--out", "out"]))
 
 @pytest.mark.exhaust
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
-@pytest.mark.parametrize(
-    "work", one_in(2, ["pipeline.evaluate.attacks.run_attack", "pipeline.files.write_report.render_html"])
-)
+@pytest.mark.parametrize("work", one_in(2, ["job.attacks.run_attack", "report.notebook.render_html"]))
 def test_ctrl_c_leaves_nothing_and_says_so(work: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WORKING, f"dovetail.{work}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,5 +1,7 @@
 """Who waits is told so on a terminal alone, who has seen enough may go, and shells complete what is typed."""
 
+import ast
+import inspect
 import io
 import json
 import os
@@ -8,12 +10,17 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from tests.tiers import one_in
+from tests.trees import tree_of
 from tests.waiting import PATIENCE
 
+from dovetail.cli.main import app
 from dovetail.cli.progress import _WATCHED, SILENT, Watch, duration, each
 from dovetail.cli.verbs import VERBS
 from dovetail.core.stages import RANDOMIZERS
@@ -157,12 +164,14 @@ def remains(terminal: str) -> list[str]:
     return [text for line in terminal.split("\n") if (text := re.split(r"\x1b\[2K", line)[-1].strip("\r"))]
 
 
+@pytest.mark.exhaust
 def test_a_verb_that_takes_long_says_what_it_does_and_leaves_nothing() -> None:
     status, output, terminal = on_terminal()
     assert status == 0 and "Chance of guessing" in output and "\x1b[2K" not in output
     assert "leak: exact sums for 10 people" in terminal and remains(terminal) == []
 
 
+@pytest.mark.exhaust
 def test_machines_are_shown_nothing() -> None:
     status, output, terminal = on_terminal("--json")
     assert status == 0 and json.loads(output)["n"] == 10 and terminal == ""
@@ -174,6 +183,7 @@ def test_nothing_is_shown_where_nobody_watches() -> None:
     assert done.returncode == 0 and done.stderr == ""
 
 
+@pytest.mark.exhaust
 def test_ctrl_c_leaves_one_line() -> None:
     status, _, terminal = on_terminal(interrupt=True)
     assert status == 1 and remains(terminal) == ["error: interrupted; nothing was written."]
@@ -212,13 +222,14 @@ def complete(line: str) -> list[str]:
     return [*done.stdout.split(), done.stderr.strip()]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("line", "known"),
     one_in(
         4,
         [
             ("dovetail ", lambda: [*VERBS, "False"]),  # False: nothing of numpy was loaded
-            ("dovetail pl", lambda: ["plan", "plan-shuffle", "plan-strings", "plan-questions", "False"]),
+            ("dovetail pl", lambda: [*(verb for verb in VERBS if verb.startswith("pl")), "False"]),
             ("dovetail --sh", lambda: ["--show-completion", "False"]),
             ("dovetail randomize --randomizer ", lambda: [*RANDOMIZERS.names(), "True"]),
         ],
@@ -228,6 +239,7 @@ def test_shells_complete_verbs_options_and_randomizers(line: str, known: Callabl
     assert complete(line) == known()
 
 
+@pytest.mark.exhaust
 def test_the_script_for_a_shell_is_printed() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dovetail", "--show-completion", "bash"],
@@ -250,3 +262,44 @@ def test_each_of_several_things_tells_how_many_are_done() -> None:
         _WATCHED.reset(token)
     assert told == [("a", "letters", 0, 3), ("b", "letters", 1, 3), ("c", "letters", 2, 3)]
     assert line.total == 1
+
+
+# do no more than read or write a small file, ask a server once, or run until they are stopped and say so in lines
+QUICK = {
+    "web", "plan-strings", "refine", "survey new", "survey build", "survey run",
+    *(f"collect {verb}" for verb in (
+        "new", "keys", "sign", "hand-over", "audit", "shuffler", "relay", "analyzer", "query", "status", "close",
+        "drop", "clock", "submit", "demo", "rotate keys", "rotate campaign", "rotate add", "rotate finish",
+        "roster add", "roster revoke", "roster list", "roster index", "token add", "token withdraw", "token list",
+        "issued", "issuer", "invite",
+    )),
+}  # fmt: skip
+
+
+def verbs(command: Any, path: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
+    inner = getattr(command, "commands", {})
+    if not inner:
+        yield path, command.callback
+    for name, one in inner.items():
+        yield from verbs(one, f"{path} {name}".strip())
+
+
+def says_a_step(functions: dict[str, ast.FunctionDef], name: str, seen: set[str]) -> bool:
+    """Whether a function, or one of its module that it names, tells a step."""
+    if name in seen or name not in functions:
+        return False
+    seen.add(name)
+    named = {node.id for node in ast.walk(functions[name]) if isinstance(node, ast.Name)}
+    called = {getattr(node.func, "id", "") for node in ast.walk(functions[name]) if isinstance(node, ast.Call)}
+    return bool(called & {"tell", "each", "progress_bar"}) or any(says_a_step(functions, one, seen) for one in named)
+
+
+def test_every_verb_that_may_take_long_says_what_it_does() -> None:
+    silent = set()
+    for path, callback in verbs(typer.main.get_command(app)):
+        function = inspect.unwrap(callback)
+        tree = tree_of(Path(str(sys.modules[function.__module__].__file__)))
+        functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        if not says_a_step(functions, function.__name__, set()):
+            silent.add(path)
+    assert silent == QUICK

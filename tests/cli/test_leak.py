@@ -71,6 +71,7 @@ def test_certified_numbers_say_that_they_are_proved(capsys: pytest.CaptureFixtur
     assert proved["randomized_shuffled"] == pytest.approx(plain["randomized_shuffled"], abs=1e-14)
 
 
+@pytest.mark.exhaust
 def test_what_is_sampled_says_so_and_repeats_with_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
     question = ["leak", "--n", "1000", "--k", "5", "--p", "0.6", "--prior", "0.3,0.3,0.2,0.1,0.1", "--seed", "3"]
     told = document(capsys, *question)
@@ -82,6 +83,7 @@ def test_what_is_sampled_says_so_and_repeats_with_its_seed(capsys: pytest.Captur
     assert "between" in capsys.readouterr().out
 
 
+@pytest.mark.exhaust
 def test_a_curve_is_written_as_table_and_picture(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     told = document(capsys, *BASE, "--curve", "n", "--csv", "leak.csv", "--plot", "leak.svg")

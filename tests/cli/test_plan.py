@@ -14,6 +14,49 @@ from dovetail.plan.planner import plan_collection
 SHARE = ["plan", "--question", "frequency", "--k", "4", "--n", "1e5", "--delta", "1e-8"]
 MEAN = ["plan", "--question", "mean", "--lower", "0", "--upper", "10", "--n", "1e4", "--delta", "1e-6"]
 
+COVARIANCE = ["plan", "--question", "covariance", "--lower", "0", "--upper", "10", "--other-lower", "0"]
+COVARIANCE += ["--other-upper", "1", "--n", "1e4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["plan", "--question", "covarian", "--n", "9"],
+            "'covarian' is not one of 'frequency', 'mean', 'vector-mean', 'correlation', 'covariance'",
+        ),
+        (["plan", "--question", "covariance", "--n", "9", "--epsilon", "1"], "needs --other-lower"),
+        ([*COVARIANCE, "--epsilon", "1", "--groups", "4"], "--groups does not go with --question covariance"),
+        (
+            [*SHARE, "--epsilon", "1", "--points", "4"],
+            "--points goes with --question correlation or covariance or nonresponse or regression",
+        ),
+        ([*COVARIANCE, "--error", "3%"], "must be a number, not a percentage"),
+    ],
+)
+def test_options_that_do_not_go_with_a_question_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(arguments) == 2
+    told = capsys.readouterr().err
+    assert message in " ".join(told.split()) and "Traceback" not in told
+
+
+def test_a_question_of_the_registry_is_planned_and_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "plan.toml"
+    told = document(capsys, *COVARIANCE, "--epsilon", "1", "--trust", "shuffler", "--out", str(place))
+    assert told["measure"] == "covariance" and told["files"] == {"config": str(place)}
+    assert told["error95"] == pytest.approx(1.96 * told["standard_error"], rel=1e-4)
+    assert f"points = {told['question']['points']}" in place.read_text() and told["question"]["points"] > 2
+
+
+@pytest.mark.exhaust
+def test_names_of_a_configuration_plan_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    shares = ["plan", "--k", "4", "--n", "1e4", "--epsilon", "1", "--trust", "shuffler", "--question"]
+    assert document(capsys, *shares, "shares") == document(capsys, *shares, "frequency")
+
 
 def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     """The JSON that the verb prints."""
@@ -76,8 +119,9 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
         [*MEAN, "--epsilon0", "1", "--randomizer", "laplace"],
         ["plan", "--question", "frequency", "--n", "1e5", "--k", "4", "--epsilon", "1", "--trust", "shuffler"],
         ["plan", "--question", "vector-mean", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
+        [*COVARIANCE, "--epsilon0", "2"],
     ],
-    ids=["share", "mean", "dummies", "vectors"],
+    ids=["share", "mean", "dummies", "vectors", "covariance"],
 )
 def test_a_plan_has_five_rows_and_its_warnings(
     question: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -115,7 +159,7 @@ def test_other_randomizers_take_a_line_each_and_what_speaks_against_them_stands_
     assert invoke(["plan", "--question", "frequency", "--n", "1e3", "--k", "1e5", "--epsilon0", "1", "--full"]) == 0
     told = capsys.readouterr().out.split("Other randomizers")[1]
     assert max(map(len, told.splitlines())) <= 80
-    rows = [line.split() for line in told.splitlines()[3:] if line.strip()]
+    rows = [line.split() for line in told.splitlines()[2:] if line.strip()]
     kinds = {kind.name for kind in RANDOMIZERS if kind.question == "frequency"}
     assert [len(row) for row in rows if row[0] in kinds] == [5] * (len(kinds) - 1)  # nothing is wrapped into a cell
     assert "subset_selection, unary: a report would have 100,000 bits" in told
@@ -185,6 +229,7 @@ def test_the_least_number_of_people_is_the_answer_where_n_is_left_out(capsys: py
     assert again["epsilon0"] == told["epsilon0"]
 
 
+@pytest.mark.exhaust
 def test_groups_are_planned_with_their_smallest_and_written_for_run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.shuffle.fitting.load import load_shuffler
+from dovetail.shuffle.fitting.fitted_shuffler import load_shuffler
 
 KEYS = {"alpha", "width", "sensitivity", "theta", "theta_n", "components", "largest_group", "shuffler"}
 
@@ -60,9 +60,35 @@ def test_a_plan_is_saved_and_serves_later_batches(capsys: pytest.CaptureFixture[
     assert invoke(command) == 2 and "--force" in capsys.readouterr().err
 
 
+def test_groups_of_two_tables_are_kept_together_and_settings_reach_the_shuffler(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pl.DataFrame({"age": [1, 1, 2, 2, 3, 3], "score": [5, 4, 3, 2, 1, 0]}).write_csv("six.csv")
+    pl.DataFrame({"group": [0, 0], "person": [0, 5]}).write_csv("two.csv")
+    both = ["plan-shuffle", "--labels", "six.csv", "--groups", "two.csv", "--alpha", "2", "--json"]
+    documents = []
+    for more in (
+        [],
+        ["--shuffler", "mallows", "--line", "single"],
+        ["--shuffler", "noisy_sort", "--scores", "score"],
+    ):
+        assert invoke([*both, *more]) == 0
+        documents.append(json.loads(capsys.readouterr().out))
+    assert all(one["grouping"]["groups"] == 4 for one in documents)  # three ages, and the pair of the file
+    assert [one["summary"]["reference"] for one in documents[1:]] == ["breadth first", "given scores"]
+
+
 MISTAKES = {
-    "nothing given": (["--alpha", "1"], "exactly one of"),
-    "two inputs": (["--labels", "people.csv", "--points", "points.parquet", "--alpha", "1"], "exactly one of"),
+    "nothing given": (["--alpha", "1"], "give --labels, --points"),
+    "two tables": (["--labels", "people.csv", "--points", "points.parquet", "--nearest", "3", "--alpha", "1"],
+                             "a row for each person"),
+    "columns of two": ([*PLANS["equal labels"], "--groups", "groups.csv", "--alpha", "1"],
+                       "--columns goes with one"),
+    "whose radius": (["--labels", "people.csv", "--points", "points.parquet", "--radius", "1", "--alpha", "1"],
+                     "--radius with both"),
+    "a setting of others": ([*PLANS["near labels"], "--shuffler", "mallows", "--scores", "age", "--alpha", "1"],
+                            "mallows does not"),
+    "no such scores": ([*PLANS["near labels"], "--shuffler", "noisy_sort", "--scores", "x", "--alpha", "1"], "'x'"),
     "alpha negative": ([*PLANS["near labels"], "--alpha=-1"], "alpha"),
     "alpha not a number": ([*PLANS["near labels"], "--alpha", "nan"], "alpha"),
     "radius negative": (["--points", "points.parquet", "--radius=-1", "--alpha", "1"], "radius"),
@@ -71,8 +97,9 @@ MISTAKES = {
                   "--alpha", "1"], "no column 'z'"),
     "text as radius labels": (["--labels", "people.csv", "--columns", "town", "--radius", "1", "--alpha", "1"],
                               "no numbers"),
-    "no alpha": (PLANS["near labels"], "either --alpha or --frontier"),
-    "both": ([*PLANS["near labels"], "--alpha", "1", "--frontier", "1"], "either --alpha or --frontier"),
+    "no alpha": (PLANS["near labels"], "one of --alpha, --frontier and --ranges"),
+    "ranges and a file": ([*PLANS["near labels"][:4], "--ranges", "2", "--out", "x.zip"], "compares groups alone"),
+    "both": ([*PLANS["near labels"], "--alpha", "1", "--frontier", "1"], "one of --alpha, --frontier and --ranges"),
     "a frontier of words": ([*PLANS["near labels"], "--frontier", "1,b"], "`--frontier` must be numbers"),
     "a frontier saved": ([*PLANS["near labels"], "--frontier", "1", "--out", "x.npz"], "--out goes with --alpha"),
     "a page of one alpha": ([*PLANS["near labels"], "--alpha", "1", "--report", "x.html"], "--report goes with"),
@@ -94,6 +121,7 @@ def test_a_mistake_gets_one_line(mistake: str, capsys: pytest.CaptureFixture[str
     assert len(lines) == 1 and hint in lines[0], lines
 
 
+@pytest.mark.exhaust
 def test_a_list_of_alphas_is_compared_in_a_table_a_document_and_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan-shuffle", *PLANS["near labels"], "--frontier", "1,64"]
     assert invoke([*command, "--json", "--report", "page.html"]) == 0, capsys.readouterr().err

@@ -44,6 +44,7 @@ def test_plan_and_account_warn_of_what_the_report_warns_of(asked: tuple[str, ...
     assert document["verdict"]["sentence"] in printed
 
 
+@pytest.mark.exhaust
 def test_an_error_of_a_billionth_is_planned_with_its_price_named(told: Any) -> None:
     document, printed = told("plan", "--question", "frequency", "--k", "2", "--n", "4200", "--error", "1e-9")
     assert document["epsilon0"] > 30 and document["verdict"]["word"] == "none" and OPEN in printed
@@ -55,6 +56,7 @@ def test_what_promises_enough_is_not_warned_of(told: Any) -> None:
     assert document["verdict"]["rows"][-1]["epsilon"] == 1.0 and document["verdict"]["sentence"] in printed
 
 
+@pytest.mark.exhaust
 def test_ways_to_ask_several_questions_are_judged_one_by_one(told: Any) -> None:
     two = ("--question", "krr:epsilon=0.5,people=1", "--question", "krr:epsilon=9,people=9")
     document, printed = told("compose", *two, "--n", "10", "--delta", "0.5")

@@ -39,6 +39,7 @@ def test_a_panel_is_the_part_of_its_study(capsys: pytest.CaptureFixture[str], tm
     assert study.study_of("fig4d") == ("fig4", "d") and study.study_of("fig1a") == ("fig1a", None)
 
 
+@pytest.mark.exhaust
 def test_every_study_has_a_readme_and_a_verdict() -> None:
     for name in study.studies():
         assert (study.HOME / name / "README.md").read_text().startswith("# Claim: "), name

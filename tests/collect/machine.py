@@ -19,19 +19,20 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.collect.typescript_devices import TypeScriptDevices
 
 from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler.campaigns import Action, owner_request
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore, RoundKey
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.simulate.delivery_audit import AuditResult
-from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.collect.simulate.deployment import COMMUTE, PERIOD, ThrowawayCampaign, schedule, with_tokens
 from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
 from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.entropy import simulation
+from dovetail_protocol.exact_thresholds import Words
 from dovetail_protocol.messages import inner_info, split
-from dovetail_protocol.words import Words
 
 DEVICES, ROUNDS, MINIMUM = 5, 4, 3
 REACH = 2  # dummies of each answer on average, where the shuffler adds them
@@ -104,15 +105,17 @@ def world(small: str, late: str, by: str, reports: int, trust: str = "local") ->
         "promise": {
             "delta": 1e-6,
             "device_budget": 2.0 * reports,
-            "trust": "local" if trust == "classes" else trust,
+            "trust": "local" if trust in ("classes", "tokens") else trust,
         },
     }
     if trust == "classes":
         tables["classes"] = {"careful": 1.0, "open": COMMUTE["randomizer"]["epsilon"]}
+    if trust == "tokens":
+        tables = with_tokens(tables)
     if trust == "users":  # few, so that next to nothing is promised of one batch
         asked = COMMUTE["randomizer"]
         tables["randomizer"] = {"name": "none", "k": asked["k"], "categories": asked["categories"]}
-        tables["promise"] |= {"assumed_honest": MINIMUM}
+        tables["promise"] |= {"assumed_honest": MINIMUM, "delta": 0.5}
         tables["dummies"] = {"epsilon": 2.0, "delta": 0.5, "rate": 1.0}
     if trust == "shuffler":
         tables["dummies"] = {"epsilon": 3.0, "delta": 0.1, "reach": REACH}
@@ -133,9 +136,10 @@ class Collection(RuleBasedStateMachine):
         small: str | None = None,
         trust: str = "local",
         parts: int | None = None,
+        typescript: str | None = None,
     ) -> None:
         super().__init__()
-        self._parts = parts
+        self._parts, self._typescript = parts, typescript
         self._stores, self._small, self._trust = stores, small, trust
         self._fuses: dict[Role, int] = {}  # points that a role passes before it dies
         self._fates: dict[Role, MessageFate] = {}  # of the next message
@@ -148,6 +152,8 @@ class Collection(RuleBasedStateMachine):
         reports=st.sampled_from(REPORTS),
     )
     def begin(self, small: str, late: str, by: str, reports: int) -> None:
+        if self._trust == "tokens":  # those of two rounds are two strangers, who may not share a batch
+            small, late = "wait" if small == "merge" else small, "refuse"
         self.world = world(self._small or small, late, by, reports, self._trust)
         self.simulation = Simulation(
             self.world,
@@ -158,7 +164,10 @@ class Collection(RuleBasedStateMachine):
             rng=simulation(1),
         )
         self.network, self.clock = self.simulation.network, self.simulation.clock
-        self.fleet = replace(SimulatedDevices.of(self.world, self.simulation.dying, SeededChance(1)), words=Seeded())
+        fleet = SimulatedDevices.of(self.world, self.simulation.dying, SeededChance(1), self.simulation.issuer)
+        self.fleet = replace(fleet, words=Seeded())
+        if self._typescript:
+            self.fleet = TypeScriptDevices.like(self.fleet, self._typescript)
         assert self.world.analyzer.opening
         self._opener = self.world.analyzer.opening.opener()
         self._mislaid = dict[tuple[str, int], RoundKey]()
@@ -346,6 +355,29 @@ class Collection(RuleBasedStateMachine):
         return self._fates.pop(role, "arrives")
 
 
+class TokenCollection(Collection):
+    """One whose devices show tokens: its issuer fails, too."""
+
+    @rule(fate=fates, fuse=st.none() | st.integers(0, 3), dies=st.booleans())
+    def the_issuer_fails(self, fate: MessageFate, fuse: int | None, dies: bool) -> None:
+        assert self.simulation.issuer is not None
+        self._fates["issuer"] = fate
+        if fuse is not None:
+            self._fuses["issuer"] = fuse
+        if dies:
+            self.simulation.issuer.restart()
+
+    @invariant()
+    def nobody_has_two_tokens_and_no_round_more_reports_than_tokens(self) -> None:
+        assert self.simulation.issuer is not None
+        given = self.simulation.issuer.store.counts()
+        for each in self.simulation.store.rounds(self.world.campaign.id):
+            assert each.count <= given.get((each.campaign, each.number), 0) <= DEVICES, "reports without tokens"
+        for outbox in self.fleet.outboxes:
+            states = outbox._connection.execute("SELECT state, reason FROM token").fetchall()
+            assert ("refused", "issued") not in states, "a device has asked for two tokens of a round"
+
+
 def run(
     stores: Callable[[], tuple[str, str]],
     *,
@@ -354,6 +386,7 @@ def run(
     small: str | None = None,
     trust: str = "local",
     parts: int | None = None,
+    typescript: str | None = None,
 ) -> None:
     """The machine on these stores; the same examples every time. Batches of more than `parts` reports go in parts."""
     wanted = settings(
@@ -366,7 +399,8 @@ def run(
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(lambda: Collection(stores, small, trust, parts), settings=wanted)  # type: ignore[arg-type]
+    kind = TokenCollection if trust == "tokens" else Collection
+    run_state_machine_as_test(lambda: kind(stores, small, trust, parts, typescript), settings=wanted)  # type: ignore[arg-type]
 
 
 def in_memory() -> tuple[str, str]:

@@ -4,7 +4,8 @@
 whenever it likes, starts them again, and when everything has calmed down compares what the devices were told with
 what is in the two databases and in the batches that a proxy has seen between the servers. With `--mqtt` the devices
 send through a broker, which is killed as well; with `--rotations 2` the keys of both servers are changed twice on the
-way, as docs/collect.md says.
+way, as docs/collect.md says. With `--tokens` devices ask an issuer for tokens and send by a relay, and both are
+killed as well.
 
 Failure is what `test_state_machine` calls failure. Besides, at the end: a server that does not stop with status 0, a
 device that never gets an answer, a ledger that does not charge every report once.
@@ -17,6 +18,7 @@ import asyncio
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -36,7 +38,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from tests.collect import servers
 from tests.collect.soak_balancer import replicas, restart_one_by_one
-from tests.collect.soak_devices import CALM, PERIOD, REPORTS, Journal, command, outbox_of
+from tests.collect.soak_devices import CALM, PERIOD, REPORTS, SLOT, Journal, command, outbox_of
 from tests.collect.soak_rotation import KeyChanges, planned
 from tests.waiting import PATIENCE, until
 
@@ -46,6 +48,8 @@ from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
 from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
 from dovetail.collect.simulate.deployment import COMMUTE, Deployment, ServerProcess, schedule, server_process
 from dovetail.collect.store.analyzer_store import open_analyzer_store
+from dovetail.collect.store.interfaces import RoundRecord
+from dovetail.collect.store.issuer_store import open_issuer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.outbox import Outbox
 from dovetail_protocol.messages import read_head
@@ -62,6 +66,7 @@ class Found:
     uncounted: int  # and those that it has not counted at all
     unpaid: int  # devices whose ledger does not charge every report once, within the budget
     unanswered: int  # devices that still wait
+    unentitled: int  # reports beyond the tokens that the issuer gave, and rounds that a device was refused one
     status: dict[str, int]  # of the servers when they were stopped
     kills: dict[str, int]
     batches: int
@@ -75,7 +80,8 @@ class Found:
 
     @property
     def sound(self) -> bool:
-        faults = (self.miscounted, self.uncounted, self.unpaid, self.unanswered, *self.status.values())
+        faults = (self.miscounted, self.uncounted, self.unpaid, self.unanswered, self.unentitled)
+        faults += tuple(self.status.values())
         return self.verdict.sound and not any(faults)
 
 
@@ -174,14 +180,15 @@ def soak(
     folder: Path,
     *,
     kills: int,
-    stores: tuple[str | None, str | None] = (None, None),
+    stores: tuple[str | None, ...] = (None, None, None),
     broker: servers.Mosquitto | None = None,
     rotations: int = 0,
     processes_of_shuffler: int = 1,
     part_reports: int | None = None,
+    tokens: bool = False,
     seed: int = 1,
 ) -> Found:
-    """One soak in an empty folder; `stores` are URLs, None for SQLite in the folder.
+    """One soak in an empty folder; `stores` are URLs, the issuer's last; None: SQLite in the folder.
 
     Several processes of the shuffler stand behind a balancer; half way they are restarted one after the other.
     """
@@ -193,12 +200,16 @@ def soak(
         "batch": {"minimum": 12, "small": "merge", "late": "next"},
         "promise": {"delta": 1e-6, "device_budget": 2.0 * REPORTS},
     }
-    site = Deployment.of(tables, folder, devices=count, broker=broker.url if broker else None)
+    if tokens:  # rounds have keys of their own, so that there are few: one ends when every other device has reported
+        tables |= {"rounds": {"schedule": "manual", "count": 2 * REPORTS + 1}}
+        tables |= {"batch": {"minimum": 12, "close_at": count // 2}}
+    site = Deployment.of(tables, folder, devices=count, broker=broker.url if broker else None, tokens=tokens)
     assert site.world.shuffler.opening
     audit = DeliveryAudit(site.world.campaign, site.world.shuffler.opening)
     proxy = Proxy(audit, site.analyzer)
     with proxy.serving() as url, ExitStack() as stack:
-        site = replace(site, stores=stores, batches=url)
+        apart = site.apart and replace(site.apart, store=stores[-1])
+        site = replace(site, stores=stores[:2], batches=url, apart=apart)  # type: ignore[arg-type]
         site.write()
         if part_reports is not None:
             with (folder / "shuffler.toml").open("a") as settings:
@@ -208,7 +219,8 @@ def soak(
         if processes_of_shuffler > 1:
             balancer, shufflers = replicas(site, processes_of_shuffler)
             stack.enter_context(balancer.serving())
-        processes: list[ServerProcess | Broker] = [analyzer, *shufflers, crowd]
+        others = [server_process(site, role) for role in site.roles[2:]]
+        processes: list[ServerProcess | Broker] = [analyzer, *shufflers, *others, crowd]
         for process in processes:
             stack.callback(process.kill)
             process.start()
@@ -220,7 +232,8 @@ def soak(
         killed = _kill(processes, rng, kills, written=partial(_written, folder), steps=steps)
         until(lambda: proxy.sent > 1)
         _calm_down(site, crowd)
-        status = {"shuffler": max(abs(each.stop()) for each in shufflers), "analyzer": analyzer.stop()}
+        status = {each.name: each.stop() for each in others}
+        status |= {"shuffler": max(abs(each.stop()) for each in shufflers), "analyzer": analyzer.stop()}
     return _check(site, audit, proxy, killed, status, time.monotonic() - began)
 
 
@@ -289,9 +302,13 @@ def _check(
     """Everything that was sent and acknowledged beside what is stored."""
     messages = Counter[bytes]()
     for path in sorted(site.folder.glob("journal-*")):
-        for kind, wire in Journal.read(path):
+        for kind, named in Journal.read(path):
+            slot, wire = named[:SLOT], named[SLOT:]
             messages[wire] += kind == b"S"
-            (audit.record_sent if kind == b"S" else audit.record_acknowledged)(wire)
+            if kind == b"S":
+                audit.record_sent(wire, slot)
+            else:
+                audit.record_acknowledged(wire)
     kept = site.stores[0] or f"sqlite:///{site.folder / 'shuffler.sqlite'}"
     counts = site.stores[1] or f"sqlite:///{site.folder / 'analyzer.sqlite'}"
     unpaid, unanswered = _ledgers(site)
@@ -302,6 +319,7 @@ def _check(
             uncounted=audit.count_uncounted(counted) + len(store.outgoing()),
             unpaid=unpaid,
             unanswered=unanswered,
+            unentitled=0 if site.apart is None else _unentitled(site, store.rounds(site.world.campaign.id)),
             status=status,
             kills=killed,
             batches=len(counted.batches(site.world.campaign.id)),
@@ -327,6 +345,18 @@ def _ledgers(site: Deployment) -> tuple[int, int]:
     return unpaid, unanswered
 
 
+def _unentitled(site: Deployment, rounds: list[RoundRecord]) -> int:
+    """Reports in a round beyond its tokens, and tokens that a device was refused for good: it had asked twice."""
+    assert site.apart is not None
+    with closing(open_issuer_store(site.apart.store or f"sqlite:///{site.folder / 'issuer.sqlite'}")) as issued:
+        given = issued.counts()
+    found = sum(max(0, each.count - given.get((each.campaign, each.number), 0)) for each in rounds)
+    for path in sorted((site.folder / "devices").glob("*.outbox")):
+        with closing(sqlite3.connect(path)) as outbox:
+            found += outbox.execute("SELECT count(*) FROM token WHERE state = 'refused'").fetchone()[0]
+    return int(found)
+
+
 def main() -> int:
     """One soak from the command line; exit status 1 if it has found something."""
     parser = argparse.ArgumentParser(prog="python -m tests.collect.soak", description=__doc__)
@@ -338,6 +368,7 @@ def main() -> int:
     parser.add_argument("--mqtt", action="store_true", help="through a Mosquitto of its own, killed as well")
     parser.add_argument("--processes", type=int, default=1, help="of the shuffler, behind a balancer")
     parser.add_argument("--parts", type=int, help="reports of a part, where batches are sent in parts")
+    parser.add_argument("--tokens", action="store_true", help="of an issuer, and by a relay; both killed as well")
     parser.add_argument("--rotations", type=int, default=0, help="changes of both servers' keys on the way")
     asked = parser.parse_args()
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the others go first
@@ -348,7 +379,8 @@ def main() -> int:
             servers.postgres() if asked.postgresql else nullcontext() as database,
             servers.mosquitto() if asked.mqtt else nullcontext() as broker,
         ):
-            stores = (database.database("shuffler"), database.database("analyzer")) if database else (None, None)
+            roles = ("shuffler", "analyzer", "issuer")
+            stores = tuple(database.database(role) if database else None for role in roles)
             found = soak(
                 folder,
                 kills=asked.kills,
@@ -357,6 +389,7 @@ def main() -> int:
                 rotations=asked.rotations,
                 processes_of_shuffler=asked.processes,
                 part_reports=asked.parts,
+                tokens=asked.tokens,
                 seed=asked.seed,
             )
     except servers.Absent as error:

@@ -15,14 +15,16 @@ from pathlib import Path
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail_device.client import Device, RoundUnknown, SystemClock
 from dovetail_device.entropy import system_entropy as words
-from dovetail_device.http import HttpTransport
+from dovetail_device.http import HttpIssuer, HttpTransport, ObliviousTransport
 from dovetail_device.ledger import Limits
 from dovetail_device.mqtt import MqttTransport
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED, DeliveryEvent
+from dovetail_device.tokens import TokenRefused
 from dovetail_protocol.campaign import Campaign
 
 PERIOD = 1.0  # seconds of a round
+SLOT = 4  # bytes in front of a message in the journal: whose it is
 REPORTS = 10  # that the budget of a device pays for
 CALM = "calm"  # the file that tells devices to send what waits, and to end
 _THREADS = 4
@@ -61,19 +63,21 @@ class Journal:
 
 @dataclass(frozen=True)
 class Recording:
-    """A transport that keeps a journal."""
+    """A transport of one device that keeps a journal, where the message may not say whose it is."""
 
     inside: HttpTransport | MqttTransport
     journal: Journal
+    slot: int
 
     def trust(self, campaign: Campaign) -> None:
         self.inside.trust(campaign)
 
     def send(self, wire: bytes) -> DeliveryEvent:
-        self.journal.add(b"S", wire)
+        named = self.slot.to_bytes(SLOT) + wire
+        self.journal.add(b"S", named)
         told = self.inside.send(wire)
         if told == ACCEPTED:
-            self.journal.add(b"A", wire)
+            self.journal.add(b"A", named)
         return told
 
     def fetch(self, campaign: str) -> bytes | None:
@@ -96,6 +100,8 @@ def devices(folder: Path) -> None:
 
 
 def _transport(campaign: Campaign) -> HttpTransport | MqttTransport:
+    if campaign.ohttp is not None:
+        return ObliviousTransport(campaign.ohttp.relay, timeout=_TIMEOUT)
     http = HttpTransport(campaign.endpoints["http"], timeout=_TIMEOUT)
     broker = campaign.endpoints.get("mqtt")
     return MqttTransport(broker, campaign, timeout=_TIMEOUT, questions=http) if broker else http
@@ -104,7 +110,7 @@ def _transport(campaign: Campaign) -> HttpTransport | MqttTransport:
 def _answer(folder: Path, campaign: Campaign, journal: Journal, slots: Sequence[int]) -> None:
     alive: dict[int, Device] = {}
     inside = _transport(campaign)
-    transport = Recording(inside, journal)
+    issuer = None if campaign.tokens is None else HttpIssuer(timeout=_TIMEOUT)
 
     def device(slot: int) -> Device:
         if slot not in alive:
@@ -113,13 +119,19 @@ def _answer(folder: Path, campaign: Campaign, journal: Journal, slots: Sequence[
             outbox = Outbox.open(outbox_of(folder, slot), keys.signing.verifying_key())
             outbox.limit(Limits(campaign.promise.device_budget, campaign.promise.device_budget))
             alive[slot] = Device(
-                campaign, keys, outbox=outbox, transport=transport, clock=SystemClock(), words=words()
+                campaign,
+                keys,
+                outbox=outbox,
+                transport=Recording(inside, journal, slot),
+                clock=SystemClock(),
+                words=words(),
+                issuer=issuer,
             )
         return alive[slot]
 
     while not (folder / CALM).exists():
         one = device(random.choice(slots))
-        with suppress(BudgetSpent, RoundUnknown):
+        with suppress(BudgetSpent, RoundUnknown, TokenRefused):
             if all(receipt.state != "waiting" for receipt in one.flush()):
                 one.submit(random.randrange(4))
         time.sleep(_PAUSE)

@@ -43,6 +43,7 @@ def test_a_log_tells_what_was_done_in_its_order(tmp_path: Path) -> None:
     assert found[0].time == "2030-03-17T17:46:40Z" and log.path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.exhaust
 def test_every_byte_of_a_log_counts(tmp_path: Path) -> None:
     """One byte changed, anywhere: exhaustively."""
     log = written(tmp_path, 2)
@@ -81,6 +82,7 @@ def test_a_log_that_was_touched_is_not_written_on(tmp_path: Path) -> None:
     assert log.path.read_bytes() == good.replace(b'"round":5', b'"round":4')
 
 
+@pytest.mark.exhaust
 def test_a_line_that_a_crash_has_cut_short_is_taken_away_by_the_next(tmp_path: Path) -> None:
     log = written(tmp_path, 3)
     whole = log.path.read_bytes()
@@ -177,6 +179,7 @@ def test_the_verbs_write_what_they_do_before_it_has_effect(
     assert Path("campaign.toml").read_bytes() == before
 
 
+@pytest.mark.exhaust
 def test_servers_log_their_starts_their_tokens_and_what_owners_have_them_close(tmp_path: Path) -> None:
     asked = shuffler_world.campaign(rounds=shuffler_world.BY_HAND, minimum=1)
     (tmp_path / "c.toml").write_bytes(asked.signed)

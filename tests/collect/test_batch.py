@@ -31,6 +31,7 @@ def test_a_signed_header_is_read_as_it_was_written() -> None:
     assert HEADER.sign(KEYS.shuffler_signing) == SIGNED  # sent again byte for byte
 
 
+@pytest.mark.exhaust
 def test_any_changed_or_missing_byte_breaks_the_signature() -> None:
     for place in range(len(SIGNED)):
         assert kind(SIGNED[:place] + bytes([SIGNED[place] ^ 1]) + SIGNED[place + 1 :]) == "signature"

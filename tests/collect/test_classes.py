@@ -37,9 +37,9 @@ from dovetail.collect.store.interfaces import BatchRecord
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
 from dovetail.estimate.classes import estimate_mixture_counts
 from dovetail.randomize.krr import KRR
-from dovetail.report.document import Missing
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
@@ -79,6 +79,7 @@ class Story:
         return CampaignAnswers(self.world.campaign, self.simulation.counted)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("part_reports", [None, 2])
 def test_the_signed_header_counts_the_people_of_each_class_and_sealed_reports_look_alike(
     part_reports: int | None,
@@ -105,6 +106,7 @@ def test_the_audit_adds_what_one_device_pays_in_several_classes() -> None:
     assert story.simulation.verdict().overspent == 1
 
 
+@pytest.mark.exhaust
 def test_classes_are_counted_after_a_merge_and_with_late_reports() -> None:
     asked = ThrowawayCampaign.of(tables(rounds=2, batch={"minimum": 3, "small": "merge", "late": "next"}), DEVICES)
     story = Story([0, 1], asked=asked)
@@ -166,6 +168,7 @@ def test_estimates_are_weighted_and_widened_where_nobody_knows_whose_reports_are
     assert answers.window(2, width=2)["weighted"] == answers.frequencies()["weighted"] == document["weighted"]
 
 
+@pytest.mark.exhaust
 def test_estimates_of_batches_whose_classes_are_forgotten_hold_for_any_of_them() -> None:
     found = counted_campaign()
     store = counted.store()
@@ -216,6 +219,7 @@ def test_before_anybody_takes_part_everybody_else_is_of_the_largest_epsilon() ->
     assert isinstance(better, CentralDP) and better.epsilon < one.epsilon
 
 
+@pytest.mark.exhaust
 def test_rounds_compose_per_class_over_the_batches_that_hold_it() -> None:
     found = counted_campaign(budget=6.0, delta="0.01")
     batches = [
@@ -233,6 +237,7 @@ def test_rounds_compose_per_class_over_the_batches_that_hold_it() -> None:
     assert isinstance(careful.latest, Missing) and "nobody of this class" in careful.latest.reason
 
 
+@pytest.mark.exhaust
 def test_no_batch_is_called_the_weakest_of_all_and_what_is_said_of_each_holds_for_every_class_in_it() -> None:
     found = counted_campaign()
     batches = [
@@ -251,6 +256,7 @@ def test_no_batch_is_called_the_weakest_of_all_and_what_is_said_of_each_holds_fo
                 assert each.every.epsilon >= max(one.epsilon for one in present if isinstance(one, CentralDP))
 
 
+@pytest.mark.exhaust
 def test_each_batch_so_far_is_told_only_where_it_is_another_number() -> None:
     found = counted_campaign()
     one, two = (ReleasedBatch(t, sum(s), sum(s), sum(s), classes=s) for t, s in ((1, (5, 6)), (2, (9, 9))))
@@ -279,6 +285,7 @@ def test_rounds_that_are_too_many_to_be_composed_are_told_by_the_budgets_of_each
     assert [each.most_reports for each in explain(few.campaign).classes] == [60, 10]
 
 
+@pytest.mark.exhaust
 def test_what_is_promised_and_estimated_is_said_on_the_page_and_in_the_answers() -> None:
     story = Story(list(range(12)))
     answers = story.play()

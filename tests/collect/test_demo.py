@@ -39,6 +39,7 @@ def alive(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.exhaust
 def test_every_report_is_counted_and_nothing_is_left_running(tmp_path: Path) -> None:
     folder = tmp_path / "site"
     done = subprocess.run(
@@ -53,6 +54,17 @@ def test_every_report_is_counted_and_nothing_is_left_running(tmp_path: Path) -> 
     kept = {path.name for path in folder.iterdir()}
     assert {"campaign.toml", "owner.key", "roster.csv", "shuffler.toml", "analyzer.toml", "vault"} <= kept
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.rglob("*.key"))
+
+
+@pytest.mark.exhaust
+def test_with_tokens_an_issuer_and_a_relay_stand_between_and_the_shuffler_has_no_roster(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    words = ["--tokens", "--devices", "6", "--rounds", "2", "--period", "0.2", "--out", str(folder), "--json"]
+    done = subprocess.run([*DEMO, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["reports"] == {"drawn": 12, "acknowledged": 12, "counted": 12}
+    assert {"issuer.log", "relay.log"} <= {path.name for path in folder.iterdir()} and alive(folder) == []
+    assert "roster" not in (folder / "shuffler.toml").read_text() and "roster" in (folder / "issuer.toml").read_text()
 
 
 def test_a_round_of_the_demo_ends_when_all_are_heard_and_by_no_clock(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import dovetail as dt
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.core.guarantee import CentralDP
-from dovetail.report.document import Missing
+from dovetail.core.missing import Missing
+from dovetail.core.stages import RANDOMIZERS
 from dovetail_protocol.keys import SigningKey
 
 
@@ -77,7 +78,7 @@ def test_every_campaign_is_explained_in_full(name: str) -> None:
     found = explain(campaign(name=name)[0])
     words = {line.name: line.words for line in found.lines}
     assert {"question", "answer", "one report", "all reports", "one batch", "message", "shuffler"} <= words.keys()
-    assert name in words["answer"] and f"{found.message_bytes:,} bytes" in words["message"]
+    assert RANDOMIZERS[name].label in words["answer"] and f"{found.message_bytes:,} bytes" in words["message"]
     assert all(line.words and "None" not in line.words for line in found.lines)
 
 
@@ -116,16 +117,19 @@ def test_whoever_can_send_without_end_or_change_what_he_mixes_is_named() -> None
         assert words in found
 
 
+@pytest.mark.exhaust
 def test_each_class_is_told_how_many_rounds_its_own_budget_pays_for() -> None:
     found = warnings({"classes": {"careful": 0.5, "open": 1.0}, "promise.device_budget": 12.0})
     assert "pays for 12 of 24 rounds; then a open device is silent" in found and "careful" not in found
 
 
+@pytest.mark.exhaust
 def test_a_sound_campaign_has_no_warning() -> None:
     sound = {"batch.minimum": 1000, "promise.assumed_dishonest": 10, "expires": "2031-01-01T00:00:00Z"}
     assert warnings(sound) == ""
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("promise", "assumed", "breaking"),
     [
@@ -149,6 +153,7 @@ def test_the_promise_says_whom_it_counts_on_and_what_share_of_a_roster_breaks_it
     assert "roster" not in {line.name for line in explain(made).lines}
 
 
+@pytest.mark.exhaust
 def test_a_roster_below_the_minimum_is_noticed() -> None:
     devices = [SigningKey(bytes([number]) * 32).verifying_key() for number in range(100)]
     full = Roster([RosterEntry(device, slot) for slot, device in enumerate(devices)])
@@ -166,6 +171,7 @@ def test_public_columns_are_checked_against_their_digest(tmp_path: Path) -> None
     assert "not the file" in warnings({"shuffle": MALLOWS}, folder=tmp_path)
 
 
+@pytest.mark.exhaust
 def test_what_devices_give_by_default_and_that_they_count_themselves_is_said() -> None:
     told = dict(explain(campaign()[0]).lines)["all reports"]
     assert "as far as it remembers: one that is installed anew begins again" in told

@@ -82,6 +82,7 @@ def test_clients_refuse_plain_http_to_other_machines_unless_told(url: str) -> No
         make(url.replace("http", "https"))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("url", FAR_BROKERS)
 def test_no_password_and_no_report_goes_to_a_far_broker_in_the_clear_unless_told(url: str, tmp_path: Path) -> None:
     asked = shuffler_world.campaign()

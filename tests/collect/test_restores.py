@@ -90,6 +90,7 @@ def everybody(hosts: Hosts, round: int) -> None:
     hosts.sim.pass_time(PERIOD)
 
 
+@pytest.mark.exhaust
 def test_both_hosts_restored_count_nobody_twice(tmp_path: Path) -> None:
     hosts = Hosts(tmp_path)
     everybody(hosts, 1)

@@ -73,6 +73,7 @@ def opens() -> list[int]:
     return sorted(each.version for each in found.campaigns.versions)
 
 
+@pytest.mark.exhaust
 def test_keys_are_changed_by_commands_and_old_reports_are_taken_for_the_overlap(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -115,6 +116,7 @@ def test_keys_are_changed_by_commands_and_old_reports_are_taken_for_the_overlap(
     assert "keys rotated" in Path("shuffler.key.audit").read_text()
 
 
+@pytest.mark.exhaust
 def test_without_overlap_a_stolen_key_takes_nothing_more() -> None:
     collect("rotate keys shuffler.toml")
     collect("rotate campaign campaign.toml --keys owner.key --shuffler shuffler-2.key.pub --out c2.toml")

@@ -65,6 +65,7 @@ def test_the_configurations_of_the_compose_file_are_taken(name: str) -> None:
     assert found["store"].startswith("postgresql") and found["listen"].startswith("127.0.0.1:")
 
 
+@pytest.mark.exhaust
 def test_the_sample_campaign_is_signed_and_sound() -> None:
     found = load_campaign(SAMPLES / "campaign.toml", keys().owner.verifying_key())
     assert explain(found, folder=SAMPLES).warnings == ()

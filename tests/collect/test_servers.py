@@ -26,6 +26,7 @@ def test_what_postgres_has_committed_is_there_after_a_kill() -> None:
             assert connection.execute("SELECT x FROM t").fetchall() == [(7,)]
 
 
+@pytest.mark.exhaust
 def test_a_message_that_the_broker_has_taken_outlives_a_restart(mosquitto: servers.Mosquitto) -> None:
     keeper = _session(mosquitto, "keeper")
     subscribed: list[bool] = []

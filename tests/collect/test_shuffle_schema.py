@@ -16,6 +16,7 @@ from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.core.errors import ConfigError
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
 from dovetail.job.config import parse_config
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail_device.ledger import terms_of
 from dovetail_protocol import mechanism as protocol_mechanism
 from dovetail_protocol.campaign import draft
@@ -59,6 +60,12 @@ def refusal(table: dict[str, Any]) -> str:
 @pytest.mark.parametrize(("table", "words"), WRONG, ids=IDS)
 def test_a_wrong_shuffle_table_of_a_campaign_is_refused_in_one_line(table: dict[str, Any], words: str) -> None:
     assert re.search(words, refusal(table))
+
+
+def test_a_campaign_takes_no_groups_from_a_file_that_the_owner_does_not_sign() -> None:
+    friends = {"edges": "friends.csv", "ids": "place"}
+    for groups in (friends, {"labels": "place", "also": [friends]}):
+        assert "name a file that the owner does not sign" in refusal(LABELS | {"groups": groups})
 
 
 @pytest.mark.parametrize(("table", "words"), WRONG, ids=IDS)
@@ -150,5 +157,11 @@ def test_a_randomizer_that_no_device_runs_is_refused_in_one_clear_sentence(monke
         draft(body)
 
 
+def test_more_answers_than_can_be_told_are_refused_before_they_are_listed() -> None:
+    body = toml(document() | {"randomizer": {"name": "krr", "k": 1 << 31, "epsilon": 1.0}})
+    with pytest.raises(ConfigError, match=r"told one by one, and are 1,048,576 at most, got 2,147,483,648"):
+        draft_campaign(body)
+
+
 def test_every_randomizer_of_devices_is_one_that_the_analyst_knows() -> None:
-    assert set(protocol_mechanism.names()) <= set(RANDOMIZERS.names())
+    assert set(protocol_mechanism.names()) <= {*RANDOMIZERS.names(), *VECTOR_RANDOMIZERS.names()}

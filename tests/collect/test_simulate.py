@@ -24,6 +24,7 @@ from dovetail.collect.simulate.deployment import (
     ThrowawayCampaign,
     schedule,
     simulated_document,
+    with_tokens,
 )
 from dovetail.collect.simulate.faults import FaultRates, SeededChance
 from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, SimulationResult, simulate
@@ -123,6 +124,7 @@ def collected() -> Simulation:
     return simulated
 
 
+@pytest.mark.exhaust
 def test_the_watcher_finds_nothing_wrong_with_an_honest_collection() -> None:
     simulated = collected()
     verdict = simulated.verdict()
@@ -132,6 +134,7 @@ def test_the_watcher_finds_nothing_wrong_with_an_honest_collection() -> None:
     )
 
 
+@pytest.mark.exhaust
 def test_the_watcher_sees_a_batch_that_is_handed_over_differently() -> None:
     simulated = collected()
     ((header, body),) = simulated.audit._batches.values()
@@ -145,6 +148,7 @@ def test_the_watcher_sees_a_batch_that_is_handed_over_differently() -> None:
     assert simulated.verdict().doubled == 12 and simulated.audit.count_uncounted(simulated.counted) == 1
 
 
+@pytest.mark.exhaust
 def test_the_watcher_sees_a_lost_report() -> None:
     simulated = collected()
     simulated.store.drop("commute", 2)
@@ -153,6 +157,7 @@ def test_the_watcher_sees_a_lost_report() -> None:
     assert simulated.verdict().lost == 1
 
 
+@pytest.mark.exhaust
 def test_the_watcher_sees_batches_that_are_miscounted() -> None:
     simulated = collected()
     simulated.audit._batches.clear()
@@ -168,6 +173,20 @@ def _sent_by_nobody_else(simulated: Simulation) -> bytes:
     fleet.close()
     (wire,) = set(simulated.audit.messages) - before
     return wire
+
+
+@pytest.mark.exhaust
+def test_the_watcher_sees_a_person_with_two_reports_of_a_round_under_two_keys() -> None:
+    """As where an issuer sells twice: no key in a message says that they are of one person."""
+    asked = ThrowawayCampaign.of(with_tokens(COMMUTE) | {"rounds": schedule(1), "batch": {"minimum": 2}}, 2)
+    simulated = Simulation(asked, dies=lambda _: False, fate=lambda _: "arrives", rng=simulation(1))
+    fleet = SimulatedDevices.of(asked, simulated.dying, SeededChance(1), simulated.issuer)
+    fleet.report(1, range(2), simulated.network, simulated.clock)
+    assert simulated.verdict().sound and simulated.verdict().acknowledged == 2
+    people = simulated.audit._people
+    people.update(dict.fromkeys(people, b"one person"))
+    assert simulated.verdict().second == 1
+    fleet.close()
 
 
 # Parts
@@ -245,6 +264,7 @@ def test_wrong_options_are_one_line(words: list[str], said: str) -> None:
     assert isinstance(error, (ParameterError, ConfigError)) and said in str(error) and "\n" not in str(error)
 
 
+@pytest.mark.exhaust
 def test_a_loss_ends_with_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ReportIntake.commit
 

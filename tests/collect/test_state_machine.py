@@ -6,6 +6,7 @@ A failure is, at any moment:
   campaign's rules have left out; the shuffler's counts must match exactly, not at least;
 * a report in two batches, a batch that holds two reports of a device, or one that nobody sent;
 * a second report of a device for a round, or another ciphertext of the first; a budget overspent;
+* where devices show tokens: a round with more reports than tokens, a device that asks for two of one round;
 * a batch that is sent again with other bytes, or that the analyzer counts twice, in part, or wrongly;
 * a round that opens, closes or takes a report while its clock is days from right.
 
@@ -34,6 +35,7 @@ import pytest
 from sqlalchemy import update
 from tests.collect.machine import in_memory, run
 from tests.collect.servers import Postgres
+from tests.node import needs_client
 from tests.tiers import tiered
 
 from dovetail.collect.analyzer.analyzer import Analyzer
@@ -44,11 +46,12 @@ from dovetail.collect.simulate.faults import Crash
 from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation
 from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore
 from dovetail.collect.store.interfaces import AcceptOutcome, CountedBatch, SealedReport
+from dovetail.collect.store.issuer_store import IssueOutcome, IssuerStore
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore
 from dovetail.collect.store.tables import CELL, ROUND
 
 
-@pytest.mark.parametrize("examples", tiered([6, 60], first=lambda examples: examples == 6))
+@pytest.mark.parametrize("examples", tiered([3, 60], first=lambda examples: examples == 3))
 def test_nothing_is_lost_and_nothing_doubled_in_memory(examples: int) -> None:
     run(in_memory, examples=examples)
 
@@ -57,6 +60,18 @@ def test_nothing_is_lost_and_nothing_doubled_in_memory(examples: int) -> None:
 @pytest.mark.parametrize("trust", ["shuffler", "users"])
 def test_nothing_is_lost_and_no_dummies_are_drawn_again(trust: str) -> None:
     run(in_memory, examples=30, trust=trust)
+
+
+@pytest.mark.exhaust
+@needs_client
+@pytest.mark.parametrize("trust", ["local", "users", "classes"])
+def test_nothing_is_lost_and_nothing_doubled_by_devices_in_typescript(trust: str) -> None:
+    run(in_memory, examples=12, trust=trust, typescript="off")
+
+
+@pytest.mark.exhaust
+def test_nothing_is_lost_and_nobody_counts_twice_by_tokens() -> None:
+    run(in_memory, examples=30, trust="tokens")
 
 
 @pytest.mark.exhaust
@@ -102,10 +117,10 @@ def test_nothing_is_lost_and_nothing_doubled_on_postgresql(postgres: Postgres) -
 # The machine must be able to fail: broken services, each of which must be caught.
 
 
-def caught(match: str, *, small: str | None = None) -> None:
+def caught(match: str, *, small: str | None = None, trust: str = "local") -> None:
     """The machine fails, and says so in these words."""
     with pytest.raises(AssertionError, match=match):
-        run(in_memory, examples=60, small=small)
+        run(in_memory, examples=60, small=small, trust=trust)
 
 
 @pytest.mark.exhaust
@@ -122,7 +137,7 @@ def test_a_shuffler_that_forgets_the_check_for_duplicates_is_caught(monkeypatch:
         return honest(store, new)
 
     monkeypatch.setattr(DatabaseShufflerStore, "accept", forgetful)
-    caught("doubled=[1-9]")
+    caught("doubled=[1-9]", small="wait")
 
 
 @pytest.mark.exhaust
@@ -226,8 +241,41 @@ def test_a_device_that_charges_its_budget_after_it_has_sent_is_caught(monkeypatc
         """What was not sent to its end is neither stored nor paid for."""
         honest(fleet, number)
         run_statement = fleet.outboxes[number]._connection.execute
-        run_statement("DELETE FROM report WHERE state IN ('drawn', 'sealed') AND attempts = 0")
+        run_statement("DELETE FROM report WHERE state IN ('drawn', 'sealed')")
         run_statement("UPDATE campaign SET spent = (SELECT 2 * count(*) FROM report)")
 
     monkeypatch.setattr(SimulatedDevices, "switch_off", careless)
     caught("second=[1-9]")
+
+
+@pytest.mark.exhaust
+def test_an_issuer_that_sells_a_second_token_to_a_device_that_asks_again_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that notes a request under a name of its own lets a device have as many as it asks for."""
+    honest = IssuerStore.issue
+
+    def nameless(store: IssuerStore, campaign: str, round: int, who: bytes, request: bytes) -> IssueOutcome:
+        return honest(store, campaign, round, random.randbytes(32), request)
+
+    monkeypatch.setattr(IssuerStore, "issue", nameless)
+    caught("reports without tokens", trust="tokens")
+
+
+@pytest.mark.exhaust
+def test_a_device_that_asks_for_another_token_when_no_answer_comes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = SimulatedDevices.switch_off
+
+    def forgetful(fleet: SimulatedDevices, number: int) -> None:
+        honest(fleet, number)
+        fleet.outboxes[number]._connection.execute("DELETE FROM token WHERE state = 'asked'")
+
+    monkeypatch.setattr(SimulatedDevices, "switch_off", forgetful)
+    caught("two tokens of a round", trust="tokens")
+
+
+@pytest.mark.exhaust
+@needs_client
+def test_a_device_in_typescript_that_forgets_what_has_not_arrived_is_caught() -> None:
+    with pytest.raises(AssertionError, match=r"(second|overspent)=[1-9]"):
+        run(in_memory, examples=60, typescript="forget")

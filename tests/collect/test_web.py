@@ -231,6 +231,7 @@ def test_a_body_that_does_not_come_is_answered_and_the_connection_is_closed(serv
     assert answer.startswith(b"HTTP/1.1 408 ") and b"urn:dovetail:problem:timeout" in answer
 
 
+@pytest.mark.exhaust
 def test_a_client_that_sends_its_head_byte_by_byte_is_cut_off(serve: Serve, clock: LoopClock) -> None:
     url = serve()
     with raw_connection(url) as connection:
@@ -246,6 +247,7 @@ def test_a_client_that_sends_its_head_byte_by_byte_is_cut_off(serve: Serve, cloc
         assert until_closed(connection) == b""
 
 
+@pytest.mark.exhaust
 def test_a_silent_client_is_cut_off_before_and_after_a_request(serve: Serve, clock: LoopClock) -> None:
     url = serve()
     with raw_connection(url) as connection:
@@ -357,6 +359,7 @@ def listens(url: str) -> bool:
     return True
 
 
+@pytest.mark.exhaust
 def test_a_server_that_is_stopped_finishes_what_it_does_and_logs_no_address() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER],

@@ -49,6 +49,7 @@ def test_a_given_probability_of_keeping_is_met_to_the_last_bit(k: int, keep: flo
     assert KRRChannel.of(k, keep).p == keep
 
 
+@pytest.mark.exhaust
 def test_large_domains_answer_without_a_matrix() -> None:
     k = 1 << 20
     for channel in (KRRChannel(k, 5 << 40, 1 << 40), HadamardChannel(k, 2, k, 3 << 40, 1 << 40)):

@@ -198,6 +198,7 @@ def test_another_number_of_names_is_refused(estimate: Estimate, names: Any) -> N
         estimate.label(**names)
 
 
+@pytest.mark.exhaust
 def test_a_figure_shows_every_interval_and_pyplot_forgets_it() -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("Agg")

@@ -46,6 +46,7 @@ def test_two_releases_of_one_order_lose_what_both_lose_and_only_for_the_same_gro
             OrderPrivacy(1.0, pairs).compose(OrderPrivacy(0.5, other))
 
 
+@pytest.mark.exhaust
 def test_an_order_promise_implies_those_for_parts_of_its_groups_with_no_smaller_alpha() -> None:
     whole, parts = dt.Groups.from_lists([[0, 1, 2, 3]], 4), dt.Groups.from_lists([[0, 1], [2, 3]], 4)
     assert OrderPrivacy(1.0, whole).implies(OrderPrivacy(1.0, parts))

@@ -43,6 +43,7 @@ def test_words_are_those_of_the_published_vectors(plain: str, sealed: str) -> No
     assert KeyedEntropy(bytes(32), ids).words(2).tobytes().hex() == sealed
 
 
+@pytest.mark.exhaust
 def test_every_request_takes_the_next_blocks_of_each_row() -> None:
     cipher = Cipher(AES(KEY), ECB()).encryptor()
     stream = drawn_for(IDS)
@@ -127,6 +128,7 @@ def test_keyed_reports_have_the_law_of_the_channel(randomizer: KRR) -> None:
     expect_broken(counts, law[-1])
 
 
+@pytest.mark.exhaust
 def test_orders_by_keyed_prints_are_uniform() -> None:
     keys = [keyed_prints(purpose_key(n.to_bytes(32, "big"), "order"), np.arange(4)) for n in range(6000)]
     order = np.array([np.lexsort((key[:, 1], key[:, 0])) for key in keys]) @ np.array([64, 16, 4, 1])

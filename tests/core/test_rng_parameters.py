@@ -9,7 +9,6 @@ import pytest
 
 import dovetail as dt
 from dovetail.account.preservation import preservation, sample_replacements, smallest_alpha_for_members
-from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
 from dovetail.attack.experiment.reidentify import ForestAttack, Records, reidentify, release_rounds
 from dovetail.attack.experiment.run_attack import attack_released, run_attack
 from dovetail.attack.experiment.sender_model import EvenBlocks, Regression
@@ -21,8 +20,8 @@ from dovetail.core import stages as registries
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.stages import NumericRandomizer, Randomizer, Shuffler
+from dovetail.datasets.houses import synthetic_loads
 from dovetail.datasets.nested_crescents import nested_crescents
-from dovetail.datasets.synthetic_loads import synthetic_loads
 from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.estimate.robust_mean import bootstrap_mean
 from dovetail.job.fleet import Fleet, FleetRun
@@ -30,13 +29,12 @@ from dovetail.leak.vulnerability import vulnerability
 from dovetail.plan.compare import compare_mechanisms
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.fitting.comparison import Sattolo, cayley_mallows, hamming_mallows
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.rase import RASE
+from dovetail.shuffle.rase import RASE, Sattolo
 from dovetail.shuffle.sampling.mallows import draw_mallows, shuffle_out_of_core
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
@@ -79,8 +77,6 @@ ENTRIES: dict[str, Takes] = {
     "RASE.shuffle_arrivals": lambda **o: RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], **o),
     "stream": lambda **o: list(shuffle_out_of_core([[1, 2], [3]], 1.0, **o)),
     "mallows": lambda **o: draw_mallows(5, 0.5, **o),
-    "cayley_mallows": lambda **o: cayley_mallows(5, 0.5, **o),
-    "hamming_mallows": lambda **o: hamming_mallows(5, 0.5, **o),
     "GroupShares.shares": lambda **o: GroupShares(GROUPS, k=2).shares(VALUES, **o),
     "DebiasedEstimator.shares": lambda **o: DebiasedEstimator(GroupShares(GROUPS, k=2), KRR2.channel()).shares(
         VALUES, **o
@@ -101,10 +97,6 @@ ENTRIES: dict[str, Takes] = {
         np.eye(2)[BLOCKS],
         Regression.on(np.eye(2)[BLOCKS]),
     ).guess(VALUES, **o),
-    "Correlation.guess": lambda **o: Correlation.fit(
-        KRR2, PLACES, targets=[0, 5], smoothness=Smoothness(1.0, 0.5)
-    ).guess(VALUES, **o),
-    "learn_smoothness": lambda **o: learn_smoothness(KRR2, PLACES, VALUES, blocks=2, people_each=4, **o),
     "select_voters": lambda **o: select_voters(
         np.arange(8), within=(PLACES[:, None], 2.0), similar=None, votes=2, **o
     ),

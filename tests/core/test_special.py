@@ -49,6 +49,7 @@ def test_the_binomial_law_and_both_tails_equal_exact_fractions(n: int, p: Fracti
     assert survival[n] == 0.0
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("n", [1_000, 4_001, 20_000])
 def test_tails_of_fair_coins_keep_their_digits_at_large_counts(n: int) -> None:
     for z in (0.0, 1.0, 4.0, 8.0, 12.0):
@@ -64,6 +65,7 @@ def test_tails_of_fair_coins_keep_their_digits_at_large_counts(n: int) -> None:
         assert relative(float(binomial_pmf(k - 1, n - 1, 0.5)), first) < 1e-13
 
 
+@pytest.mark.exhaust
 def test_arb_agrees_at_a_trillion() -> None:
     flint = pytest.importorskip("flint")
     saved, flint.ctx.prec = flint.ctx.prec, 300

@@ -35,6 +35,7 @@ def rank(found: Verdict) -> int:
     return WORDS.index(found.word)
 
 
+@pytest.mark.exhaust
 def test_the_verdict_is_monotone_over_a_grid_of_collections() -> None:
     grid = {
         (local, delta0, central, delta): judge(
@@ -68,10 +69,11 @@ def test_no_row_is_green_where_a_guess_is_right_more_often_than_the_scale_says()
         ranks = [WORDS.index(row.word) for row in found.rows]
         assert ranks == sorted(ranks, reverse=True)  # with more trust never less
         assert (found.word == "strong") <= (
-            f"if {found.decides.who}" in found.sentence() or "whoever" in found.sentence()
+            f"if {found.decides.who}" in found.sentence() or "even if all others cheat" in found.sentence()
         )
 
 
+@pytest.mark.exhaust
 def test_more_people_and_more_honest_ones_never_make_it_worse() -> None:
     for epsilon0 in (0.5, 2.0, 4.0, 9.0):
         ranks = [rank(judge_central(amplify(epsilon0, n=n, delta=1e-6))) for n in (1, 10, 100, 10_000, 1_000_000)]
@@ -102,7 +104,16 @@ def test_a_green_word_names_whom_it_trusts() -> None:
         == "strong, if the shuffler and 9,000 of 10,000 people are honest; moderate without that trust"
     )
     assert [row.word for row in found.rows] == ["moderate", "moderate", "strong"]
-    assert judge(Promise(0.5), people=Promise(0.1, 1e-6), n=100).sentence() == "strong, whoever cheats"
+    assert judge(Promise(0.5), people=Promise(0.1, 1e-6), n=100).sentence() == "strong, even if all others cheat"
+
+
+def test_a_verdict_that_counts_on_everybody_says_only() -> None:
+    counted = [judge(Promise(2.0), people=Promise(0.1, 1e-6), n=100, honest=h).sentence() for h in (None, 100, 99)]
+    assert [found.partition(" honest")[0] for found in counted] == [
+        "strong, but only if the shuffler and all 100 people are",
+        "strong, but only if the shuffler and all 100 people are",
+        "strong, if the shuffler and 99 of 100 people are",
+    ]
 
 
 def test_a_large_delta_costs_the_word_and_is_warned_of() -> None:
@@ -110,7 +121,10 @@ def test_a_large_delta_costs_the_word_and_is_warned_of() -> None:
     assert list(warnings_of(1e-6, 999_999)) == []
     for delta, n in ((1e-6, 1_000_000), (0.5, 1), (0.5, 10)):
         assert next(warnings_of(delta, n)).startswith(f"delta = {delta:g} is not below"), (delta, n)
-    assert "one person alone" in " ".join(warnings_of(1e-9, 100, honest=1))
+    assert "only one of 100 people is assumed honest: no other report hides hers" in " ".join(
+        warnings_of(1e-9, 100, honest=1)
+    )
+    assert "one person alone" in " ".join(warnings_of(1e-9, 1))
 
 
 def test_what_a_single_report_may_fail_by_counts() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.refit import appliance_load, load_statistics, pivot_rounds, read_refit
-from dovetail.datasets.synthetic_loads import synthetic_loads
+from dovetail.datasets.houses import appliance_load, load_statistics, pivot_rounds, read_refit, synthetic_loads
 
 CLEAN = """Time,Unix,Aggregate,Appliance1,Appliance2,Issues
 2013-10-09 13:06:17,1381323977,523,74,0,0
@@ -146,6 +145,7 @@ def test_everything_is_off_before_the_first_round_and_twenty_rounds_forget_that(
     assert abs(ratio[20:].mean() - 1.0) < 0.03
 
 
+@pytest.mark.exhaust
 def test_devices_start_at_their_hour_of_the_day() -> None:
     """The Rayleigh statistic of the hours of starts, which is exponential with mean 1 without a daily habit."""
     loads = synthetic_loads(20, 144 * 200, rng=simulation(4))
@@ -171,3 +171,13 @@ def test_impossible_loads_are_refused(options: dict[str, Any], named: str) -> No
         synthetic_loads(3, 3, rng=simulation(1), **options)
     with pytest.raises(ParameterError, match="`devices`"):
         synthetic_loads(0, 3, rng=simulation(1))
+
+
+def test_all_houses_of_a_folder_are_read_and_told_apart(tmp_path: Path) -> None:
+    """REFIT has houses 1 to 21 without 14, as the paper splits them."""
+    houses = [house for house in range(1, 22) if house != 14]
+    for house in houses:
+        (tmp_path / f"CLEAN_House{house}.csv").write_text(CLEAN.replace(",100,4,0", f",{100 + house},4,0"))
+    table = load_statistics(read_refit(tmp_path))
+    assert table["house"].to_list() == houses and table["highest"].to_list() == [100.0 + house for house in houses]
+    assert (table["sensors"] == 2).all() and (table["readings"] == 6).all()

@@ -93,5 +93,5 @@ def test_what_cannot_be_fetched_is_had_by_hand(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(DataError, match="must be fetched by hand"):
         download(HAND, tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "pooch", None)
-    with pytest.raises(MissingExtraError, match=r"dovetail-privacy\[data\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[data\]"):
         download(source(), tmp_path)

@@ -5,18 +5,21 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from dovetail import datasets
-from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.adult import adult
+from dovetail.core.errors import DataError
 from dovetail.datasets.arxiv import arxiv_abstracts
-from dovetail.datasets.california import california_housing
-from dovetail.datasets.sml2010 import sml2010
-from dovetail.datasets.texas import texas
-from dovetail.datasets.twitch import friendship_axes, twitch, twitch_friendships
+from dovetail.datasets.houses import sml2010
+from dovetail.datasets.people import (
+    adult,
+    california_housing,
+    geolife,
+    texas,
+    twitch,
+    twitch_friendships,
+)
 from dovetail.shuffle.fitting.groups import Groups
 
 PERSON = "39, State-gov, 77516, Bachelors, 13, Never-married, ?, Not-in-family, White, Male, 2174, 0, 40, Peru, <=50K"
@@ -51,6 +54,7 @@ def test_abstracts_have_titles_and_archives(tmp_path: Path) -> None:
         arxiv_abstracts(tmp_path)
 
 
+@pytest.mark.exhaust
 def test_streamers_are_numbered_like_their_friendships(tmp_path: Path) -> None:
     (tmp_path / "musae_DE_target.csv").write_text(TARGET)
     (tmp_path / "musae_DE_edges.csv").write_text("from,to\n0,2\n1,2\n")
@@ -59,25 +63,6 @@ def test_streamers_are_numbered_like_their_friendships(tmp_path: Path) -> None:
     assert table.columns == ["person", "mature", "days", "views", "partner"] and "id" not in table.columns
     groups = Groups.from_graph(friends.to_numpy(), n=3)
     assert sorted(groups.members(g).tolist() for g in range(len(groups))) == [[0, 1, 2], [0, 2], [1, 2]]
-
-
-def test_friendship_axes_are_the_leading_singular_vectors() -> None:
-    """Against a dense decomposition: the axes give the best approximation, and none sums below 0."""
-    pairs = np.array([[i, j] for i in range(30) for j in range(i) if (i * j) % 7 == 3 or i == j + 1])
-    friends = pl.DataFrame({"one": pairs[:, 0], "other": pairs[:, 1]})
-    axes = friendship_axes(friends, 30, axes=3)
-    near = np.eye(30)
-    near[pairs[:, 0], pairs[:, 1]] = near[pairs[:, 1], pairs[:, 0]] = 1.0
-    scale = near.sum(axis=1) ** -0.5
-    values = np.linalg.svd(near * scale[:, None] * scale)
-    np.testing.assert_allclose(np.linalg.norm(axes, axis=0), values.S[:3], rtol=1e-9)
-    best = (values.U[:, :3] * values.S[:3] ** 2) @ values.U[:, :3].T
-    np.testing.assert_allclose(axes @ axes.T, best, atol=1e-9)
-    assert (axes.sum(axis=0) >= -1e-12).all()
-    with pytest.raises(ParameterError, match="`axes`"):
-        friendship_axes(friends, 30, axes=30)
-    with pytest.raises(DataError, match=r"people 0\.\.19, got 20"):
-        friendship_axes(friends, 20, axes=3)
 
 
 def test_block_groups_have_places_and_gaps(tmp_path: Path) -> None:
@@ -94,6 +79,36 @@ def test_climate_has_times_and_stretches(tmp_path: Path) -> None:
     assert table["stretch"].to_list() == [1, 2] and str(table["time"][0]) == "2012-03-13 11:45:00"
     assert table.columns == ["time", "stretch", "temperature_comedor_sensor", "lighting"]
     assert sml2010(tmp_path / "NEW-DATA-2.T15.txt")["stretch"].to_list() == [2]
+
+
+def test_trajectories_have_people_times_and_the_selection_of_the_paper(tmp_path: Path) -> None:
+    header = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
+
+    def write(person: str, name: str, steps: list[int]) -> None:
+        place = tmp_path / "Data" / person / "Trajectory"
+        place.mkdir(parents=True, exist_ok=True)
+        places = [f"{39.9 + step / 1e5},{116.3 + step / 1e5},0,492,39744.1,2008-10-23" for step in steps]
+        clocks = [f"02:{53 + step // 60:02d}:{step % 60:02d}" for step in steps]
+        points = [f"{one},{clock}" for one, clock in zip(places, clocks, strict=True)]
+        (place / f"{name}.plt").write_text(header + "\n".join(points) + "\n")
+
+    write("000", "one", [0, 100, 100, 300])
+    write("000", "short", [0, 60])
+    write("001", "long", list(range(0, 301, 5)))
+    table = geolife(tmp_path)
+    assert table.columns == ["trace", "person", "time", "latitude", "longitude"]
+    assert table["trace"].unique(maintain_order=True).to_list() == ["000-one", "000-short", "001-long"]
+    first = table.filter(trace="000-one")
+    assert first["time"].to_list() == [1224730380, 1224730480, 1224730680]  # the second at 100 s is left out
+    assert first.row(0)[3:] == (39.9, 116.3)
+    chosen = geolife(tmp_path / "Data", most_points=50, seconds=(270, 330))
+    assert chosen["trace"].unique().to_list() == ["000-one"]
+    assert geolife(tmp_path, most_points=2).is_empty()
+    with pytest.raises(DataError, match=r"no such file\. .*published"):
+        geolife(tmp_path / "nothing")
+    (tmp_path / "Data" / "001" / "Trajectory" / "odd.plt").write_text(header + "a,b\n")
+    with pytest.raises(DataError, match=r"odd\.plt: cannot be read as a \.plt file"):
+        geolife(tmp_path)
 
 
 def test_discharges_without_a_payer_are_left_out(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from studies.iclr_worlds import coarsen_labels
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.nested_crescents import COLOURS, coarsen_labels, nested_crescents
+from dovetail.datasets.nested_crescents import COLOURS, nested_crescents
 
 
 def test_equal_seeds_give_equal_points() -> None:

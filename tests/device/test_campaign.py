@@ -43,6 +43,7 @@ def test_a_signed_campaign_is_read_as_it_was_written(name: str, suite: str) -> N
     assert Campaign.parse(found.signed, held.owner.verifying_key()) == found
 
 
+@pytest.mark.exhaust
 def test_any_changed_byte_is_refused() -> None:
     owner = keys().owner.verifying_key()
     for place in range(len(SIGNED)):
@@ -216,7 +217,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("promise.delta", 1.0, "`promise.delta`"),
     ("promise.assumed_honest", 0, "`promise.assumed_honest`"),
     ("promise.assumed_dishonest", -1, "`promise.assumed_dishonest`"),
-    ("promise.authentication", "maybe", "roster, none"),
+    ("promise.authentication", "maybe", "roster, token, none"),
     ("promise.device_budget", 0.5, "does not pay for one report"),
     ("promise.device_budget", float("inf"), "`promise.device_budget`"),
     ("precision", {"beta": 0.1}, "`rho`"),
@@ -236,6 +237,10 @@ WRONG: list[tuple[str, Any, str]] = [
     ("endpoints", {"http": "http://u:secret-4711@h"}, "without user and query; this one is not"),
     ("endpoints", {"mqtt": "http://h"}, "`endpoints.mqtt` must be mqtt://host:port or mqtts://host:port"),
     ("endpoints", {"coap": "coap://x"}, "endpoints.coap"),
+    ("endpoints", {"http": "http://exämple.org"}, "plain ASCII"),
+    ("endpoints", {"http": "HTTP://example.org"}, "plain ASCII"),
+    ("version", 1 << 53, "9,007,199,254,740,991"),
+    ("shuffle", MALLOWS | {"settings": [{"x": -(1 << 60)}]}, "9,007,199,254,740,991"),
     ("batch", 3, r"\[batch\]"),
     ("qestion", "x", "did you mean 'question'"),
 ]

@@ -41,9 +41,9 @@ def test_classes_stand_from_the_smallest_epsilon_on_and_the_campaign_has_the_lar
         ({"classes.careful": "low"}, "`classes.careful` must be a number above 0 and at most 40"),
         ({"classes.standard": 41.0, "randomizer.epsilon": 41.0}, "at most 40"),
         ({'classes."so so"': 3.0}, "a name in [classes] must be 1 to 32 letters"),
-        ({"groups.names": ["a", "b"]}, "[classes] go with a roster and a uniform shuffle"),
-        ({"promise.authentication": "none"}, "[classes] go with a roster and a uniform shuffle"),
-        ({"precision.beta": 0.1, "precision.rho": 0.9}, "[classes] go with a roster and a uniform shuffle"),
+        ({"groups.names": ["a", "b"]}, "[classes] go with a roster or tokens"),
+        ({"promise.authentication": "none"}, "[classes] go with a roster or tokens"),
+        ({"precision.beta": 0.1, "precision.rho": 0.9}, "[classes] go with a roster or tokens"),
         (
             {"promise.trust": "shuffler", "dummies.epsilon": 1.0, "dummies.delta": 1e-6, "dummies.reach": 30},
             "without groups, dummies and precision",
@@ -55,7 +55,7 @@ def test_classes_stand_from_the_smallest_epsilon_on_and_the_campaign_has_the_lar
                 "shuffle.public_sha256": "0" * 64,
                 "shuffle.groups": {"labels": "street"},
             },
-            "[classes] go with a roster and a uniform shuffle",
+            "[classes] go with a roster or tokens",
         ),
     ],
 )

@@ -174,8 +174,8 @@ def test_the_keys_of_a_role_come_back_from_their_private_file(role: Role, suite:
 
 def test_every_role_holds_what_it_needs_and_nothing_else() -> None:
     held = {role: RoleKeys.generate(role) for role in ROLES}
-    assert {role for role in ROLES if held[role].opening} == {"shuffler", "analyzer"}
-    assert {role for role in ROLES if held[role].signing} == {"owner", "device", "shuffler"}
+    assert {role for role in ROLES if held[role].opening} == {"shuffler", "analyzer", "gateway"}
+    assert {role for role in ROLES if held[role].signing} == {"owner", "device", "shuffler", "issuer"}
 
 
 def test_keys_are_never_overwritten(tmp_path: Path) -> None:

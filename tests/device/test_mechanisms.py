@@ -18,8 +18,9 @@ from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.sampling.from_device import decode_reports, from_device
+from dovetail.randomize.sampling.open_reports import decode_reports, from_device
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.window import Window
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.errors import DataError, ParameterError
@@ -34,7 +35,7 @@ from dovetail_protocol.mechanisms.krr import respond
 from dovetail_protocol.mechanisms.laplace import FARTHEST, geometric
 from dovetail_protocol.mechanisms.unary import coins
 
-KINDS: list[Any] = list(RANDOMIZERS)
+KINDS: list[Any] = [*RANDOMIZERS, *(kind for kind in VECTOR_RANDOMIZERS if kind.name in names())]
 EXAMPLES = [
     *(example for kind in KINDS for example in kind.examples()),
     KRR(300, 2.0),
@@ -52,6 +53,8 @@ def values(mechanism: Mechanism) -> list[Any]:
     """The domain, or points all over it."""
     if hasattr(mechanism, "k"):
         return list(range(mechanism.k))
+    if hasattr(mechanism, "d"):
+        return [[length] * mechanism.d for length in (0.0, 1e-320, 0.3, -1e308)]
     return np.linspace(mechanism.lower, mechanism.upper, 50).tolist()
 
 
@@ -93,6 +96,7 @@ def test_the_steps_of_randomized_response_are_exactly_its_masses(k: int) -> None
             assert respond(0, k, masses=masses, words=ChosenBits([word])) == report
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", [Unary(3, 1.0), Unary(5, 2.0, "symmetric")], ids=repr)
 def test_bits_have_the_law_of_the_bit_channel(randomizer: Unary, rng: Entropy) -> None:
     other, own = randomizer.bit_channel().matrix()
@@ -115,6 +119,7 @@ def test_a_coin_is_one_exactly_below_its_mass(mass: int, rng: Entropy) -> None:
 NUMBERS = [*Laplace.examples(), *BudgetLaplace.examples(), *Window.examples()]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", one_in(3, NUMBERS), ids=repr)
 def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Any, rng: Entropy) -> None:
     value, words = randomizer.lower + randomizer.step, SimulatedBits(rng)
@@ -125,6 +130,7 @@ def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Any, rng: E
     expect_law([*seen, DRAWS - seen.sum()], [*law, max(0.0, 1 - law.sum())])
 
 
+@pytest.mark.exhaust
 def test_noise_of_one_sign_is_caught(rng: Entropy) -> None:
     laplace, words = Laplace.examples()[0], SimulatedBits(rng)
     cells = np.arange(-5, 10)
@@ -230,7 +236,7 @@ def test_symbols_outside_the_domain_are_refused_without_repeating_them(mechanism
         assert mechanism.check(value) == 1 and type(mechanism.check(value)) is int
 
 
-@pytest.mark.parametrize("mechanism", [m for m in MECHANISM if not hasattr(m, "k")], ids=repr)
+@pytest.mark.parametrize("mechanism", [m for m in MECHANISM if hasattr(m, "lower")], ids=repr)
 def test_numbers_outside_the_range_are_refused_without_repeating_them(mechanism: Any) -> None:
     above = np.nextafter(mechanism.upper, np.inf)
     for value in (above, -74913.5, 10**400, float("nan"), float("inf"), "1", None, True, [1.0], 1j):
@@ -238,6 +244,20 @@ def test_numbers_outside_the_range_are_refused_without_repeating_them(mechanism:
         assert refusal(mechanism.check, value) == refusal(mechanism.randomize, value, system_entropy()) == message
     for value in (mechanism.lower, np.float64(mechanism.upper), Fraction(mechanism.upper)):
         assert type(mechanism.check(value)) is float
+
+
+@pytest.mark.parametrize("mechanism", [m for m in MECHANISM if hasattr(m, "d")], ids=repr)
+def test_arrays_of_another_length_or_kind_are_refused_without_repeating_them(mechanism: Any) -> None:
+    d = mechanism.d
+    good = [0.5] * d
+    wrong = ([*good, 74913.5], [], 74913.5, "0" * d, b"0" * d, dict.fromkeys(range(d)), None, np.zeros((d, 1)))
+    for bad in (float("nan"), float("inf"), 10**400, "1", None, True, [1.0], 1j):
+        wrong += ([bad, *good[1:]],)
+    for value in wrong:
+        message = f"`value` must be {d} finite numbers."
+        assert refusal(mechanism.check, value) == refusal(mechanism.randomize, value, system_entropy()) == message
+    for value in (good, tuple(good), np.array(good), np.array(good, dtype=np.float32), [Fraction(1, 2)] * d):
+        assert mechanism.check(value) == tuple(good) and {type(one) for one in mechanism.check(value)} == {float}
 
 
 @pytest.mark.parametrize("precision", ["guaranteed", "published"])

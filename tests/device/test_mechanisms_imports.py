@@ -26,9 +26,10 @@ from dovetail_protocol.mechanism import mechanism
 for name, parameters in {
     "krr": {"k": 4}, "hadamard": {"k": 100}, "unary": {"k": 20}, "local_hashing": {"k": 9},
     "laplace": {"lower": 0, "upper": 2}, "budget_laplace": {"lower": 1, "upper": 2, "beta": 0.5, "rho": 0.5},
+    "closest_direction": {"d": 1, "radius": 2, "axes": 3},
 }.items():
     made = mechanism(name, epsilon=1.0, **parameters)
-    report = made.randomize(1, system_entropy())
+    report = made.randomize([1] if name == "closest_direction" else 1, system_entropy())
     assert made.decode(made.encode(report)) == report
     print(name)
 """
@@ -73,4 +74,4 @@ def test_a_foreign_import_would_be_found() -> None:
 def test_every_mechanism_runs_without_arrays() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 6
+    assert len(done.stdout.split()) == 7

@@ -155,12 +155,14 @@ def values_of(randomizer: Any, rng: Entropy) -> np.ndarray:
     return np.clip(values, randomizer.lower, randomizer.upper)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", BudgetLaplace.examples(), ids=repr)
 def test_values_are_rounded_to_the_same_nearest_grid_point(randomizer: Any, rng: Entropy) -> None:
     inside = values_of(randomizer, rng)
     assert [randomizer.device.nearest(value) for value in inside.tolist()] == randomizer.nearest(inside).tolist()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", LAPLACES, ids=repr)
 def test_values_are_rounded_at_random_to_the_same_grid_point(randomizer: Laplace, rng: Entropy) -> None:
     """By words around the one that decides."""

@@ -26,6 +26,7 @@ def test_each_character_that_works_on_a_terminal_is_written_out(letter: str) -> 
     assert printable(f"a{letter}b") not in (f"a{letter}b", "ab") and letter not in printable(letter)
 
 
+@pytest.mark.exhaust
 def test_every_other_letter_stays_as_it_is() -> None:
     letters = "".join(chr(code) for code in range(sys.maxunicode + 1))
     kept = "".join(letter for letter in letters if unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Zl", "Zp"))

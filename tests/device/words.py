@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dovetail.core.entropy import Entropy
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import Words
 
 
 class ChosenBits(Words):

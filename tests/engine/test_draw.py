@@ -17,16 +17,16 @@ from dovetail.core.entropy import keyed_prints
 from dovetail.core.errors import DataError, OutputError, StorageError
 from dovetail.core.progress import silent
 from dovetail.engine import source
-from dovetail.engine.fitted_orders import NoisyPlaces
 from dovetail.engine.job import Job
 from dovetail.engine.orders import Layout, codes_of, sorted_order
-from dovetail.engine.passes import Census, PackPeople, PackReports, UnpackPeople, UnpackReports, counted
+from dovetail.engine.passes import Batch, Census, PackPeople, PackReports, UnpackPeople, UnpackReports, counted
 from dovetail.engine.processes import Engine, Exchanged, Processes
 from dovetail.engine.processes import TaskSource as Source
 from dovetail.engine.publication import Manifest
 from dovetail.engine.rows import Sealer, Secret
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.job.config import parse_config
+from dovetail.job.questions import description_of, questions_of
 from dovetail.table.released import from_columns
 
 KINDS = ["krr", "unary", "hadamard", "local_hashing", "subset_selection", "laplace"]
@@ -44,21 +44,25 @@ def draw(
     settings: dict[str, Any], staging: Path, *, parts: int = 4, rows: int = 100, engine: Engine | None = None
 ) -> tuple[Job, Census, Exchanged]:
     """The first and the second pass of a job, under known keys."""
-    job, runs = Job(parse_config(settings), KEY), engine or Processes(1)
-    source = runs.source(job.config.data)
+    job, runs = Job(questions_of(settings) or parse_config(settings), KEY), engine or Processes(1)
+    source = runs.source(job.config.data, None, job.further)
     census = census_of(job, source, staging, runs)
-    layout, secret = job.layout(census, job.order(census), parts=parts), Secret(SECRET)
-    if isinstance(layout, NoisyPlaces):
-        layout = counted(
-            runs, source, layout, job.reader(numbers=True), secret, rows=rows, staging=staging, progress=silent
-        )
+    secret, reader = Secret(SECRET), job.reader(numbers=True)
+    batches = counted(
+        runs, source, job.batches(census, job.order(census), secret, parts=parts), reader, rows=rows,
+        staging=staging, progress=silent,
+    )  # fmt: skip
     (staging / "sanitized").mkdir()
-    pack = PackReports(job.reader(numbers=True), secret, job.randomizer, layout)
-    unpack = UnpackReports(
-        secret, job.randomizer, layout, job.categories, job.columns, str(staging / "sanitized"), job.description()
-    )
-    found = runs.exchange(source, pack, unpack, parts=layout.parts + 1, rows=rows, staging=staging, progress=silent)
+    said = json.dumps(description_of(job.collection(census), "device"))
+    pack = PackReports(reader, secret, batches)
+    unpack = UnpackReports(secret, batches, job.columns, str(staging / "sanitized"), said)
+    end = batches[-1].end + 1
+    found = runs.exchange(source, pack, unpack, parts=end, rows=rows, staging=staging, progress=silent)
     return job, census, found
+
+
+def randomizer_of(job: Job) -> Any:
+    return job.parts(300)[0].noise.randomizer
 
 
 def files(staging: Path) -> list[Path]:
@@ -80,7 +84,7 @@ def test_every_randomizer_gives_the_reports_of_the_oracle(randomizer: str, shuff
     people = table(100)
     settings = config(write_table(tmp_path / "in", people), randomizer=randomizer, shuffler=shuffler)
     job, census, found = draw(settings, tmp_path / "out")
-    assert reports(tmp_path / "out").equals(released(people, job.randomizer, shuffle=job.config.shuffle))
+    assert reports(tmp_path / "out").equals(released(people, randomizer_of(job), shuffle=job.config.shuffle))
     assert found.summaries[-1]["fingerprint"] == str(census.fingerprint)
 
 
@@ -95,9 +99,10 @@ def test_batches_and_partitions_change_nothing(parts: int, rows: int, text: bool
         file.read_bytes() for file in files(tmp_path / "two")
     ]
     assert len(files(tmp_path / "one")) == parts
-    assert reports(tmp_path / "one").equals(released(people, job.randomizer, shuffle=job.config.shuffle))
+    assert reports(tmp_path / "one").equals(released(people, randomizer_of(job), shuffle=job.config.shuffle))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("sizes", [{}, {"a": 3, "b": 2}], ids=["everybody", "groups"])
 @pytest.mark.parametrize("parts", [1, 2, 4])
 def test_all_orders_are_equally_likely(parts: int, sizes: dict[str, int]) -> None:
@@ -143,6 +148,7 @@ def test_sorting_by_keys_is_exact_however_close_they_are(span: int) -> None:
     assert np.array_equal(sorted_order(codes, keys), np.lexsort((keys[:, 1], keys[:, 0], codes)))
 
 
+@pytest.mark.exhaust
 def test_rows_that_are_packed_a_few_at_a_time_give_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +165,8 @@ def test_rows_that_are_packed_a_few_at_a_time_give_the_same_files(
 def test_what_a_task_sends_is_the_same_in_every_attempt_and_shows_nobody() -> None:
     people, settings = table(50), config(Path("unused"))
     job = Job(parse_config(settings), KEY)
-    pack = PackReports(job.reader(numbers=True), Secret(SECRET), job.randomizer, Layout(50, 2))
+    batch = Batch(job.messages(50)[0], Layout(50, 2), Secret(SECRET))
+    pack = PackReports(job.reader(numbers=True), Secret(SECRET), (batch,))
     columns = people.select("id", "answer")
     first, second = pack(columns), pack(columns)
     assert first == second
@@ -179,13 +186,13 @@ def test_what_a_task_sends_is_the_same_in_every_attempt_and_shows_nobody() -> No
 def test_counts_of_the_files_are_those_of_their_reports(tmp_path: Path) -> None:
     settings = config(write_table(tmp_path / "in", table(300)), shuffler="within_groups")
     job, census, _ = draw(settings, tmp_path / "out")
-    tally = Processes(1).count(files(tmp_path / "out"), job.tally(census), progress=silent)
-    whole = reports(tmp_path / "out")
+    (tally,) = Processes(1).count(files(tmp_path / "out"), job.tally(census), progress=silent).parts
+    whole, randomizer = reports(tmp_path / "out"), randomizer_of(job)
     assert tally.n.tolist() == list(census.groups.values())
     for place, name in enumerate(census.groups):
-        own = from_columns(job.randomizer, whole.filter(pl.col("region") == name), ["a", "b", "c"])
-        np.testing.assert_array_equal(tally.counts[place], job.randomizer.tally(own))
-    overall = estimate_frequencies(job.randomizer, from_columns(job.randomizer, whole, ["a", "b", "c"]))  # type: ignore[arg-type]
+        own = from_columns(randomizer, whole.filter(pl.col("region") == name), ["a", "b", "c"])
+        np.testing.assert_array_equal(tally.counts[place], randomizer.tally(own))
+    overall = estimate_frequencies(randomizer_of(job), from_columns(randomizer_of(job), whole, ["a", "b", "c"]))  # type: ignore[arg-type]
     assert overall.n == census.n
 
 

@@ -79,6 +79,7 @@ def law_of(made: Fitted, labels: dict[str, int]) -> dict[tuple[int, ...], float]
 LAWS = [("noisy_sort", FOUR, 3), ("noisy_sort", ATOMS, 1), ("mallows", FOUR, 1), ("mallows", ATOMS, 3)]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("shuffler", "labels", "parts"), tiered(LAWS, first=lambda case: case in (LAWS[1], LAWS[3])), ids=str
 )
@@ -119,6 +120,7 @@ def test_tasks_match_noisy_points_as_in_memory() -> None:
     assert alike(seen, in_memory(fitted("planar", CORNERS, alpha=0.0), 1500, "uniform")) < FALSE_ALARM
 
 
+@pytest.mark.exhaust
 def test_labels_stand_for_their_people() -> None:
     people = table(300)
     for shuffler in KINDS:
@@ -137,6 +139,7 @@ def test_labels_stand_for_their_people() -> None:
         assert made.line.component[places].tolist() == whole.line.component.tolist()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffler", one_in(3, KINDS))
 def test_a_fitted_order_is_the_same_in_any_partitions(shuffler: str, tmp_path: Path) -> None:
     people = table(150, text=True)
@@ -189,11 +192,11 @@ def test_components_and_tables_beyond_the_limit_are_refused(monkeypatch: pytest.
         labels = CORNERS if shuffler == "planar" else FOUR | {"34": 1}
         kind = arrangement_of(shuffler)
         assert kind is not None
-        with pytest.raises(UnsupportedError, match=r"one task, at most 3 people, and one has [45]; use noisy_sort"):
+        with pytest.raises(UnsupportedError, match=r"one task, at most 3 people; one has [45]; use `noisy_sort`"):
             kind.of(fitted(shuffler, labels, alpha=1.0), 1)
     NoisyPlaces.of(fitted("noisy_sort", FOUR | {"34": 1}, alpha=1.0), 1)
     monkeypatch.setattr(line, "MOST_FITTED", 3)
-    with pytest.raises(UnsupportedError, match="one memory, at most 3 people, got 4; use within_groups or uniform"):
+    with pytest.raises(UnsupportedError, match="one memory, at most 3 people, got 4; use `within_groups` or uniform"):
         fitted("noisy_sort", FOUR, alpha=1.0)
 
 
@@ -201,12 +204,12 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_begun(monkeypatch
     planar = fitted("planar", CORNERS, alpha=1.0)
     monkeypatch.setattr(storage, "memory", lambda: 4 * 120 - 1)
     with pytest.raises(
-        UnsupportedError, match=r"fitting shuffler 'noisy_sort' to 4 people takes .* use within_groups"
+        UnsupportedError, match=r"fitting shuffler 'noisy_sort' to 4 people takes .* use `within_groups`"
     ):
         fitted("noisy_sort", FOUR, alpha=1.0)
     kind = arrangement_of("planar")
     assert kind is not None
-    with pytest.raises(UnsupportedError, match=r"a partition of shuffler 'planar' with 4 people takes .* noisy_sort"):
+    with pytest.raises(UnsupportedError, match=r"a partition of shuffler 'planar' with 4 people takes .*noisy_sort"):
         kind.of(planar, 1).order(0, np.zeros((4, 2), np.uint64), (), Secret(bytes(32)))
 
 

@@ -110,7 +110,7 @@ def test_spark_gives_the_files_of_one_process(
     draw(settings, tmp_path / "one", parts=parts)
     assert same(tmp_path / "spark", tmp_path / "one")
     plain, frame = engine.source, engine.session.read.parquet(str(tmp_path / "in"))
-    engine.source = lambda data: plain(data, frame)  # type: ignore[method-assign]
+    engine.source = lambda data, _, further: plain(data, frame, further)  # type: ignore[method-assign]
     try:
         draw(settings, tmp_path / "frame", parts=parts, engine=engine)
     finally:
@@ -232,6 +232,7 @@ def test_a_plain_network_is_refused_before_anything_is_sent() -> None:
         spark.Spark(PlainSession())
 
 
+@pytest.mark.exhaust
 def test_without_java_the_remedy_is_all_that_is_said(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     write_table(tmp_path / "in", table(60))

@@ -107,6 +107,7 @@ def _blocked() -> bool:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
+@pytest.mark.exhaust
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows")
 def test_processes_leave_an_interruption_to_the_one_that_began_them() -> None:
     engine = Processes(2)

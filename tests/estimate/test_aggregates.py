@@ -102,6 +102,7 @@ def test_the_identity_is_the_mean(rng: Entropy) -> None:
     assert total.bias_bound == pytest.approx(PEOPLE * 0.25)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("device", one_in(3, DEVICES), ids=repr)
 def test_variances_are_unbiased_with_their_standard_errors(device: Any, rng: Entropy) -> None:
     """Half way between grid points random rounding adds as much as it can, to the error and to the variance."""
@@ -189,6 +190,7 @@ def test_quantiles_without_noise_are_the_quantiles() -> None:
         assert (quantile.value, quantile.low, quantile.high) == (value, value, value)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("epsilon", "n"), [(0.5, 200), (2.0, 30), (8.0, 5)])
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_intervals_of_quantiles_cover_whatever_the_noise_hides(

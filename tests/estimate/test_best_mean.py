@@ -29,6 +29,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("world", one_in(4, WORLDS))
 @pytest.mark.parametrize(
     "strength",  # n epsilon^2
@@ -75,6 +76,7 @@ def test_shrinking_keeps_the_minimax_risk_at_every_mean(error: float) -> None:
     assert risk <= min(half, error) ** 2 and float(found.population_error) == pytest.approx(2 * weight * error)
 
 
+@pytest.mark.exhaust
 def test_the_interval_of_a_shrunken_mean_holds_at_the_ends_of_the_range(rng: Entropy) -> None:
     """Widened by the bias, it covers in at least 95 % of 400 draws: fewer than 360 with probability below 1e-4."""
     device = Laplace(lower=0.0, upper=3000.0, epsilon=0.1, grid=1.0)

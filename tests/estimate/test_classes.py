@@ -31,6 +31,7 @@ def two(n: int = 50) -> dict[str, Estimate]:
     }
 
 
+@pytest.mark.exhaust
 def test_size_weights_estimate_the_mean_of_the_people(rng: Entropy) -> None:
     found = [estimate_classes(KINDS, collect(rng), LABELS).overall for _ in range(1000)]
     values, stated = np.array([e.value for e in found]), np.array([e.standard_error for e in found])
@@ -40,6 +41,7 @@ def test_size_weights_estimate_the_mean_of_the_people(rng: Entropy) -> None:
         expect_caught(expect_standard_error, values - 3.5, factor * stated)
 
 
+@pytest.mark.exhaust
 def test_inverse_variance_weights_estimate_another_number(rng: Entropy) -> None:
     found = [estimate_classes(KINDS, collect(rng), LABELS, weights="inverse_variance").overall for _ in range(300)]
     assert np.mean([e.value for e in found]) == pytest.approx(2.0, abs=0.2)

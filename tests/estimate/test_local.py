@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from studies.iclr_worlds import coarsen_labels
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, MissingExtraError, ParameterError, UnsupportedError
-from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
+from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.estimate.local import (
     CalibratedTrees,
     DebiasedEstimator,
@@ -164,6 +165,7 @@ def test_trees_learn_each_scale_and_nothing_after_a_uniform_shuffle() -> None:
         assert total_variation(mixed, np.full((2000, ways), 1 / ways)).mean() < 0.05
 
 
+@pytest.mark.exhaust
 def test_trees_are_calibrated() -> None:
     """In each of two regions the mean law is the share of the reports there, to 6.2 standard errors."""
     rng = simulation(7)
@@ -235,5 +237,5 @@ def test_what_does_not_fit_is_refused(call: Any, error: Any, named: str) -> None
 def test_without_scikit_learn_there_is_a_line_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"] + ["sklearn"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"dovetail-privacy\[studies\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[studies\]"):
         CalibratedTrees(POINTS, 2).shares(np.arange(60) % 2, simulation(1))

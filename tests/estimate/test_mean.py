@@ -138,6 +138,7 @@ def test_the_sample_mean_is_biased_as_computed_where_the_other_is_not(rng: Entro
     expect_mean([estimate_mean(device, batch).value for batch in batches], 1.25)
 
 
+@pytest.mark.exhaust
 def test_the_bias_bound_covers_values_between_grid_points(rng: Entropy) -> None:
     nearest = BudgetLaplace(0.0, 1.0, epsilon=5.0, beta=0.5, rho=0.5, precision="published", grid=1.0)
     batches = nearest.randomize(np.full(900 * 200, 0.45), rng).reshape(900, 200)
@@ -146,6 +147,7 @@ def test_the_bias_bound_covers_values_between_grid_points(rng: Entropy) -> None:
     expect_caught(expect_at_least, covered([replace(e, bias_bound=0.0) for e in found], 0.45), 0.95)
 
 
+@pytest.mark.exhaust
 def test_values_between_grid_points_are_covered_without_a_bias_bound(rng: Entropy) -> None:
     laplace = Laplace(lower=0.0, upper=1.0, epsilon=5.0, grid=1.0)
     batches = laplace.randomize(np.full(900 * 200, 0.45), rng).reshape(900, 200)
@@ -169,7 +171,7 @@ def test_reports_that_are_no_grid_steps_are_refused(bad: object) -> None:
 def test_reports_that_the_randomizer_never_sends_are_refused() -> None:
     device = BudgetLaplace.examples()[0]
     for estimate in (estimate_mean, sample_mean):
-        with pytest.raises(DataError, match="must be what budget_laplace sends, got steps from -1 to 9"):
+        with pytest.raises(DataError, match="must be what Laplace noise sends, got steps from -1 to 9"):
             estimate(device, np.array([9, 0, -1]))
         for empty in (np.array([], dtype=np.int64), []):
             with pytest.raises(DataError, match="no reports"):

@@ -67,6 +67,7 @@ def test_what_is_no_range_and_no_batch_is_refused() -> None:
         mean_with_dummies(DUMMIES, [0] * 3, **RANGE, n=10_000)
 
 
+@pytest.mark.exhaust
 def test_a_mean_behind_dummies_of_people_has_at_most_the_stated_error(rng: Entropy) -> None:
     dummies, found = UserDummies(9, 0.9), []
     for _ in range(1500):

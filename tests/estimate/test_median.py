@@ -135,6 +135,7 @@ def test_the_variance_of_the_median_falls_like_one_over_n() -> None:
     assert scaled == sorted(scaled, reverse=True) and scaled[-1] == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("n", [25, 400])
 def test_intervals_cover_the_mean_of_a_narrow_crowd(n: int, rng: Entropy) -> None:
     """Wide by design, for the bias bound holds whatever the crowd; one standard error does not do."""
@@ -147,6 +148,7 @@ def test_intervals_cover_the_mean_of_a_narrow_crowd(n: int, rng: Entropy) -> Non
     expect_caught(expect_at_least, np.abs(off) <= [float(e.standard_error) for e in estimates], 0.95)
 
 
+@pytest.mark.exhaust
 def test_the_crossover_is_real(rng: Entropy) -> None:
     """With few people the median errs less; with many its bias stays and the unbiased mean wins."""
     device, squared = Laplace(lower=0.0, upper=100.0, epsilon=4.0, grid=1.0), {}

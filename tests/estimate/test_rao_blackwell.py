@@ -68,6 +68,7 @@ def test_other_values_at_the_edges_are_biased(wrong: float) -> None:
     assert np.abs(law @ value - np.arange(17)).max() > 1e-3
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("epsilon", "ratio"), one_in(4, [(0.1, 0.52), (0.5, 0.60), (1.0, 0.69), (4.0, 0.89)]))
 def test_the_saving_is_that_of_the_theory_for_values_of_a_beta_law(epsilon: float, ratio: float) -> None:
     grid, law = clamped(1024, epsilon)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from fractions import Fraction
 from importlib.metadata import EntryPoint
 from math import exp
@@ -16,7 +17,11 @@ import dovetail as dt
 from dovetail.core import registry
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.stages import RANDOMIZERS
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
+from dovetail.job.plan_file import plan_toml
+from dovetail.plan.planner import plan_collection
+from dovetail.randomize.laplace import Laplace
+from dovetail.report.number_format import label_of
 
 
 class Loose(Rotated):  # type: ignore[misc]
@@ -33,6 +38,48 @@ class Lie(Rotated):  # type: ignore[misc]
     """Its guarantee is half of what a report loses."""
 
     name: ClassVar[str] = "lie"
+
+    @property
+    def guarantee(self) -> dt.LocalDP:
+        return dt.LocalDP(0.5 * self.epsilon, source="a mistake")
+
+
+class Sometimes(Rotated):  # type: ignore[misc]
+    """A lie that no example shows: only where reports are rotated by three places."""
+
+    name: ClassVar[str] = "sometimes"
+
+    @property
+    def guarantee(self) -> dt.LocalDP:
+        return dt.LocalDP(self.epsilon / (2.0 if self.shift == 3 else 1.0), source="a mistake in one case")
+
+
+class Approximate(Rotated):  # type: ignore[misc]
+    """Half of epsilon, but for a delta: (e^2 - e) / (e^2 + 2) = 0.4975 is the least that holds of three symbols."""
+
+    name: ClassVar[str] = "approximate"
+    label: ClassVar[str] = "approximate response"
+    missed: ClassVar[float] = 0.0
+
+    @property
+    def guarantee(self) -> dt.LocalDP:
+        half = exp(self.epsilon / 2)
+        return dt.LocalDP(
+            self.epsilon / 2, (half**2 - half) / (half**2 + self.k - 1) * (1.0 - self.missed), source="its channel"
+        )
+
+
+class Short(Approximate):  # type: ignore[misc]
+    """Its delta is a millionth too small."""
+
+    name: ClassVar[str] = "short"
+    missed: ClassVar[float] = 1e-6
+
+
+class Half(Laplace):  # type: ignore[misc]
+    """Laplace noise that promises half of what its law has."""
+
+    name: ClassVar[str] = "half"
 
     @property
     def guarantee(self) -> dt.LocalDP:
@@ -81,6 +128,7 @@ def rehearsed(randomizer: Any) -> Any:
     return dt.rehearse(asked, seed=2)
 
 
+@pytest.mark.exhaust
 def test_a_safe_but_loose_guarantee_is_admitted_and_the_report_says_so() -> None:
     report = rehearsed(Loose(k=3, epsilon=2.0))
     assert report.evaluation.local.epsilon == 2.5
@@ -89,16 +137,52 @@ def test_a_safe_but_loose_guarantee_is_admitted_and_the_report_says_so() -> None
     assert not any("loose" in one for one in rehearsed(dt.KRR(k=3, epsilon=2.0)).assumptions)
 
 
-def test_a_channel_that_loses_more_than_the_guarantee_is_refused_at_its_first_use(
+def test_a_law_that_loses_more_than_the_guarantee_is_refused_before_it_is_built_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(UnsupportedError, match="'lie' promises epsilon 1, but a report of its channel has 2"):
-        rehearsed(Lie(k=3, epsilon=2.0))
-    points = [EntryPoint(one.name, f"{__name__}:{one.__name__}", "dovetail.randomizers") for one in (Lie, Loose)]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    with pytest.raises(UnsupportedError, match="is refused: randomizer 'lie' promises"):
-        RANDOMIZERS["lie"]
-    assert RANDOMIZERS["loose"] is Loose
+    """By name, by its examples; as an object when reports are drawn, accounted for or collected."""
+    kinds = (Lie, Loose, Sometimes, Approximate, Short, Half)
+    points = [EntryPoint(one.name, f"{__name__}:{one.__name__}", "dovetail.randomizers") for one in kinds]
+    monkeypatch.setattr(registry, "_points", lambda group, path: tuple(points))
+    for name, said in {
+        "lie": "promises epsilon .*, but a report of its channel has",
+        "short": "promises epsilon 0.5 and delta .*, but its law has delta .* at this epsilon",
+        "half": "promises epsilon 1, but a report has 2 by its law",
+    }.items():
+        with pytest.raises(UnsupportedError, match=f"is refused: randomizer '{name}' {said}"):
+            RANDOMIZERS[name]
+    assert [RANDOMIZERS[one.name] for one in (Loose, Sometimes, Approximate)] == [Loose, Sometimes, Approximate]
+    lie, table = Sometimes(k=5, epsilon=2.0, shift=3), pl.DataFrame({"answer": ["a", "b", "c", "d", "e"]})
+    for use in (
+        lambda: lie.randomize([0, 1, 2]),
+        lambda: dt.amplify(lie, n=1000, delta=1e-6),
+        lambda: dt.Collection.of(table, private="answer", categories=["a", "b", "c", "d", "e"], randomizer=lie),
+    ):
+        with pytest.raises(
+            UnsupportedError, match="'sometimes' promises epsilon 1, but a report of its channel has 2"
+        ):
+            use()
+
+
+def test_a_plan_asks_a_loose_randomizer_for_the_promise_and_not_for_its_parameter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = EntryPoint("loose", f"{__name__}:Loose", "dovetail.randomizers")
+    monkeypatch.setattr(registry, "_points", lambda group, path: (point,) if group == point.group else ())
+    asked: dict[str, Any] = {"question": "frequency", "n": 10_000, "k": 4, "delta": 1e-6, "randomizer": "loose"}
+    given = plan_collection(epsilon0=1.5, **asked)
+    assert 1.5 * (1.0 - 1e-9) <= given.epsilon0 == given.randomizer.guarantee.epsilon <= 1.5
+    written = tomllib.loads(plan_toml(given))["randomize"]
+    assert Loose(k=4, epsilon=written["epsilon"]).guarantee.epsilon == given.epsilon0
+    assert plan_collection(error=given.error95, **asked).epsilon0 == pytest.approx(1.5, rel=1e-5)
+    same = plan_collection(epsilon0=written["epsilon"], **{**asked, "randomizer": "krr"})
+    assert given.error95 == pytest.approx(same.error95, rel=1e-9)
+    assert given.epsilon == pytest.approx(same.epsilon, rel=1e-3)
+
+
+def test_sentences_say_the_label_of_a_mechanism_and_words_where_it_is_not_installed() -> None:
+    assert label_of(SHUFFLERS, "within_groups") == "uniform shuffle inside each group"
+    assert label_of(SHUFFLERS, "of_somebody_else") == "of somebody else"
 
 
 def test_indicators_are_unbiased_whatever_a_tally_counts() -> None:

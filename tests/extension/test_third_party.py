@@ -82,6 +82,7 @@ def call(place: Path, *words: str, fails: bool = False) -> Any:
     return done.stderr.strip() if fails else json.loads(done.stdout)
 
 
+@pytest.mark.exhaust
 def test_the_main_job_runs_through_all_four(place: Path) -> None:
     told = call(place, "run", "survey.toml", "--json")
     assert told["randomizer"]["name"] == "rotated" and told["randomizer"]["parameters"]["shift"] == 2
@@ -91,6 +92,7 @@ def test_the_main_job_runs_through_all_four(place: Path) -> None:
     for value, error, truth in zip(overall["value"], overall["standard_error"], (0.25, 0.5, 0.25), strict=True):
         assert abs(value - truth) < 6.2 * error  # false alarm below 1e-9
     assert told["people_counted"] == {"people": 400}
+    assert "(pairs of neighbours)" in told["steps"][1]["what"]
     assert told["attack"]["name"] == "echo" and told["attack"]["success"] > told["attack"]["chance"]
 
 
@@ -132,8 +134,14 @@ def test_the_attack_has_a_verb_and_reads_an_unshuffled_release(place: Path) -> N
 @pytest.mark.exhaust
 def test_what_belongs_to_another_mechanism_is_refused_in_one_line(place: Path) -> None:
     told = ["randomize", "survey.csv", "--private", "town", "--epsilon", "1", "--out", "n.parquet", "--shift", "1"]
-    assert "`shift` goes with randomizer 'rotated'" in call(place, *told, fails=True)
+    assert "--shift goes with randomizer 'rotated'" in call(place, *told, fails=True)
     assert "did you mean 'rotated'?" in call(place, *told, "--randomizer", "rotatd", fails=True)
+
+
+@pytest.mark.exhaust
+def test_a_new_campaign_offers_no_option_of_a_randomizer_without_a_form_for_devices(place: Path) -> None:
+    refused = call(place, "collect", "new", "--shift", "1", fails=True)
+    assert "No such option: --shift" in refused
 
 
 @pytest.mark.exhaust

@@ -89,7 +89,7 @@ class Pairs(dt.Shuffler):
 
     n: int
     name: ClassVar[str] = "pairs"
-    label: ClassVar[str] = "pairs"
+    label: ClassVar[str] = "pairs of neighbours"
     needs_groups: ClassVar[bool] = False
     needs_alpha: ClassVar[bool] = False
 

@@ -46,6 +46,10 @@ class Truth(NumericRandomizer):
     def log_density(self, report: ArrayLike, value: ArrayLike) -> NDArray[np.float64]:
         return np.where(np.asarray(report) == 64 * np.asarray(value), 0.0, -np.inf)
 
+    def disagreement(self) -> str:
+        """What it claims is what tests are about."""
+        return ""
+
     def decode(self, reports: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(reports, dtype=np.float64) / 64
 

@@ -1,9 +1,10 @@
 """A table with many values is told which randomizer would serve it better."""
 
 import dovetail as dt
+from dovetail.core.missing import Missing
 from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.job.evaluate import WORTH_SAYING, better_randomizer
-from dovetail.report.document import BetterRandomizer, Missing
+from dovetail.report.document import BetterRandomizer
 
 
 def test_many_values_are_better_served_by_another_randomizer() -> None:

@@ -6,12 +6,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dovetail.core.errors import DataError
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import ConfigError, DataError
 from dovetail.table import columns as number_style
 from dovetail.table.check import TableCheck, check_table
 from dovetail.table.columns import Declared, Kind, Status
+from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.domain import least_noise, public_bounds, suggested_bounds
 from dovetail.table.layout import find_encoding, find_layout
+from dovetail.table.reader import read_survey
 
 
 def looked(tmp_path: Path, table: dict[str, Any] | str, **asked: Any) -> TableCheck:
@@ -45,13 +48,39 @@ def test_the_encoding_is_the_one_in_which_marked_letters_stand_among_letters(enc
     assert find_encoding(tmp_path / "t.csv") == (encoding, encoding.startswith("utf"))
 
 
+def test_lines_in_another_encoding_are_named_and_the_rest_is_read_as_it_is(tmp_path: Path) -> None:
+    lines = [f"{row};{'Köln' if row % 3 else 'Nürnberg'};{row % 7}" for row in range(60)]
+    stray = {10: "cp1252", 21: "cp1252"}
+    content = b"\xef\xbb\xbfid;Ort;Wert\r\n"
+    content += b"".join(line.encode(stray.get(row, "utf-8")) + b"\r\n" for row, line in enumerate(lines))
+    (tmp_path / "t.csv").write_bytes(content)
+    found = check_table(tmp_path / "t.csv", Declared(private="Ort"))
+    (told,) = [one for one in found.problems if one.where == "file, lines 12, 23"]
+    assert told.what.startswith("2 lines of a UTF-8 file are not UTF-8; read as windows-1252")
+    assert "'Köln'" in told.what and "'Nürnberg'" in told.what and told.status == Status.CONFIRM
+    assert found.settings["fallback_encoding"] == "windows-1252" and "encoding" not in found.settings
+    assert found.settings["categories"] == ["Köln", "Nürnberg"]
+    written = parse_section(
+        DataSection, {**found.settings, "path": str(tmp_path / "t.csv"), "private": "Ort"}, name="t"
+    )
+    assert read_survey(written, simulation(1)).categories == ("Köln", "Nürnberg")
+    with pytest.raises(ConfigError, match="`fallback_encoding` is for lines that are not UTF-8"):
+        parse_section(DataSection, {"private": "a", "encoding": "cp850", "fallback_encoding": "cp1252"}, name="t")
+
+
+def test_a_few_lines_that_are_utf8_by_chance_leave_a_file_in_its_own_encoding(tmp_path: Path) -> None:
+    content = "".join(f"{row},Straße\n" for row in range(9)).encode("cp1252") + "9,ß\n".encode()
+    (tmp_path / "t.csv").write_bytes(content)
+    assert find_encoding(tmp_path / "t.csv") == ("windows-1252", False)
+
+
 def test_other_alphabets_are_guessed_or_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("charset_normalizer")
     text = "номер;ответ;город\n" + "1;да;Москва\n2;нет;Казань\n3;может быть;Санкт-Петербург\n" * 20
     (tmp_path / "t.csv").write_bytes(text.encode("cp1251"))
     assert find_encoding(tmp_path / "t.csv") == ("cp1251", False)
     monkeypatch.setitem(__import__("sys").modules, "charset_normalizer", None)
-    with pytest.raises(DataError, match=r"--text-encoding.*pip install 'dovetail-privacy\[encodings\]'"):
+    with pytest.raises(DataError, match=r"--text-encoding.*pip install .*\[encodings\]"):
         find_encoding(tmp_path / "t.csv")
 
 
@@ -228,6 +257,7 @@ def test_texts_among_private_numbers_are_counted_and_not_shown(tmp_path: Path) -
     assert "column 'age': 1 values of a column of numbers are none: 'about 40'" in texts(found, Status.NOTE)
 
 
+@pytest.mark.exhaust
 def test_a_field_that_is_no_answer_but_a_file_is_refused_in_a_line(tmp_path: Path) -> None:
     for table in ("a,b\n1," + "x" * 300_000 + "\n2,y\n", "a,b\n" + "1,y\n" * 99_999 + "1," + "x" * 300_000 + "\n"):
         with pytest.raises(DataError, match="a field has more than 131,072 letters"):

@@ -12,10 +12,12 @@ from tests.statistics import expect_broken, expect_law
 from dovetail.account.mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
+from dovetail.core.noise import People
 from dovetail.job.build import build_collection, fresh
-from dovetail.job.collection import EpsilonClasses
 from dovetail.job.config import parse_config
 from dovetail.job.run import run
+from dovetail.noise.classes import EpsilonClasses
+from dovetail.noise.local import Local
 from dovetail.randomize.krr import KRR
 
 TABLE = pl.DataFrame({"answer": ["no", "yes", "yes"] * 200, "privacy": ["careful", "open"] * 300})
@@ -30,13 +32,14 @@ ASKED: dict[str, Any] = {
 def test_everybody_has_the_noise_of_her_class(rng: Entropy) -> None:
     classes = EpsilonClasses(3, "class", {"a": 0.5}, 3.0)
     public = pl.DataFrame({"class": ["a", "b"] * 30_000})
-    reports = classes.randomize(np.ones(60_000, dtype=np.int64), public, rng)
+    reports = classes.randomize(np.ones(60_000, dtype=np.int64), People(60_000, public), rng)
     for first, epsilon in ((0, 0.5), (1, 3.0)):
         counts = np.bincount(reports[first::2], minlength=3)
         expect_law(counts, KRR(3, epsilon).channel().matrix()[1])
         expect_broken(counts, KRR(3, 3.5 - epsilon).channel().matrix()[1])  # of the other class
 
 
+@pytest.mark.exhaust
 def test_a_release_promises_each_class_its_own_and_quotes_the_largest(tmp_path: Path) -> None:
     report = run(ASKED, table=TABLE, ledger=tmp_path)
     careful, open_ = amplify_mixture(3, [(300, 1.0), (300, 4.0)], delta=1e-6)
@@ -60,9 +63,10 @@ def test_an_epsilon_under_a_misspelled_text_is_refused_and_not_left_out() -> Non
     build_collection(parse_config(fine), fresh(parse_config(fine)), table=TABLE)
 
 
+@pytest.mark.exhaust
 def test_those_who_are_not_honest_are_taken_for_the_careful_ones() -> None:
     classes = EpsilonClasses(3, "privacy", {"careful": 1.0}, 4.0)
-    promises = classes.promises(TABLE, delta=1e-6, honest=400)
+    promises = classes.promises(People(600, TABLE, 400), delta=1e-6)
     expected = amplify_mixture(3, [(300, 1.0), (300, 4.0)], delta=1e-6, honest=[100, 300])
     assert [one.honest for _, _, one in promises] == [one.honest for one in expected]
 
@@ -70,7 +74,7 @@ def test_those_who_are_not_honest_are_taken_for_the_careful_ones() -> None:
 def test_a_collection_without_its_classes_is_another_one() -> None:
     settings = parse_config({**ASKED, "mode": "rehearsal", "seed": 1})
     collection = build_collection(settings, fresh(settings), table=TABLE)
-    changed = replace(collection, classes=None)
+    changed = replace(collection, noise=Local(collection.randomizer))
     assert collection.as_configured and not changed.as_configured
     assert changed.terms() != collection.terms()
 

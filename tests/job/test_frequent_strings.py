@@ -24,6 +24,7 @@ def named(strings: list[str]) -> list[tuple[str, str]]:
     return [(f"device {place}", text) for place, text in enumerate(strings)]
 
 
+@pytest.mark.exhaust
 def test_common_strings_are_found_in_full_with_their_shares(rng: Entropy) -> None:
     strings = COMMON * 1500 + [f"rare {place}" for place in range(1000)]
     answer = find_frequent_strings(named(strings), epsilon=2.0, levels=10, rng=rng)
@@ -55,6 +56,7 @@ def test_every_group_that_is_asked_for_all_of_a_string_counts_in_its_share(rng: 
         )  # the noise reaches no further
 
 
+@pytest.mark.exhaust
 def test_no_string_is_found_that_nobody_holds() -> None:
     strings = [f"{place * 7919 % 97:02d}" for place in range(3000)]
     held = {text[:length] for text in strings for length in (1, 2)}
@@ -140,7 +142,7 @@ def test_the_local_promise_is_that_of_the_level_that_spends_most(
             return super().randomize(*values, **options)
 
     monkeypatch.setattr(frequent_strings, "KRR", Spied)
-    people = named(["home", "work", "gym"] * 1300)
+    people = named(["home", "work", "gym"] * 1250)
     answer = find_frequent_strings(people, epsilon=1.0, trust="local", levels=3, keep=16, rng=rng)
     assert len(set(used)) == 3 and answer.guarantee.colluding >= max(used)
 
@@ -160,6 +162,7 @@ def test_groups_are_public_and_even() -> None:
         (named(["x"] * 99), {"levels": 0}, ParameterError, "`levels` must be"),
         (named(["x"] * 99), {"keep": 0}, ParameterError, "`keep` must be"),
         (named(["x"] * 99), {"trust": "users"}, ParameterError, "`trust` must be"),
+        (named(["x"] * 99), {"trust": np.array(["local"] * 2)}, ParameterError, "`trust` must be"),
         (named(["x"] * 99), {"epsilon": 0.0}, ParameterError, "`epsilon` must be"),
     ],
 )

@@ -12,8 +12,9 @@ from tests.job.surveys import rehearsal, release, survey
 
 import dovetail as dt
 from dovetail.core.channel import Channel, DenseChannel, KRRChannel
+from dovetail.core.missing import Missing
 from dovetail.job.evaluate import guess_at_hand
-from dovetail.report.document import GuessAtHand, Missing
+from dovetail.report.document import GuessAtHand
 
 SKEWED = {2: (0.625, 0.375), 3: (0.5, 0.3125, 0.1875)}  # sums of powers of two, so that fractions are the shares
 DENSE = {
@@ -72,11 +73,12 @@ def test_fewer_people_than_there_are_give_an_upper_bound_that_says_so() -> None:
     assert found.randomized_shuffled == guess(DENSE[3], SKEWED[3], m=2).randomized_shuffled
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_cannot_be_summed_over_tells_no_more_than_ones_own_report() -> None:
     shares = (0.4, 0.2, 0.2, 0.1, 0.1)
     channel = dt.KRR(k=5, epsilon=1.0).channel()
     found = guess(channel, shares, m=10**6)
-    assert found.method == "bracket" and found.randomized_shuffled == found.randomized > found.prior
+    assert found.method == "bracket" and found.prior <= found.randomized_shuffled <= found.randomized
 
 
 def test_a_bracket_that_is_wider_than_ones_own_report_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,23 @@
 """Bayes leakage is exact where the sums are short and an upper bound, called one, where they are not."""
 
+import math
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dovetail as dt
 from dovetail import attack
 from dovetail.core.entropy import simulation
+from dovetail.core.missing import Missing
+from dovetail.job.build import build_collection
+from dovetail.job.config import parse_config
 from dovetail.job.evaluate import bayes_leakage
-from dovetail.report.document import BayesLeakage, Missing
+from dovetail.job.run import run
+from dovetail.report.document import BayesLeakage
 from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.sampling.dummies import Dummies
 from dovetail.shuffle.uniform import Uniform
 
 RANDOMIZERS = [dt.KRR, dt.Hadamard, dt.Unary, dt.LocalHashing]
@@ -72,3 +79,88 @@ def test_without_a_uniform_shuffle_one_report_is_all_that_is_quoted() -> None:
     assert isinstance(found, BayesLeakage) and isinstance(found.randomized_shuffled, Missing)
     assert found.randomized == dt.vulnerability(dt.Hadamard(k=4, epsilon=2.0), n=1).randomized
     assert isinstance(bayes_leakage(dt.Laplace(0.0, 1.0, epsilon=1.0), Uniform(5)), Missing)
+
+
+# What the project itself adds: the bound lies above the exact Bayes vulnerability, summed over all small batches.
+
+
+def exact_guess(counts: dict[tuple[int, ...], Any], prior: list[float]) -> float:
+    """Sum over outcomes of the largest joint probability, from Pr[outcome given her value] for each outcome."""
+    return float(sum(max(p * one for p, one in zip(prior, chances, strict=True)) for chances in counts.values()))
+
+
+def histograms(laws: list[np.ndarray]) -> np.ndarray:
+    """Law of the number of reports that are 1, among reports of these probabilities (p0, p1)."""
+    found = np.ones(1)
+    for law in laws:
+        found = np.convolve(found, law)
+    return found
+
+
+@pytest.mark.parametrize("promise", [{"trust": "shuffler", "epsilon": 2.0, "delta": 0.01},
+                                     {"trust": "users", "epsilon": 3.0, "delta": 0.2, "honest": 6}])  # fmt: skip
+def test_a_guess_beside_dummies_stays_below_what_is_reported(promise: dict[str, Any]) -> None:
+    table = pl.DataFrame({"answer": ["no", "yes", "yes"] * 2})
+    data = {"private": "answer", "categories": ["no", "yes"]}
+    asked = {"schema_version": 1, "mode": "rehearsal", "seed": 1, "data": data, "promise": promise}
+    collection = build_collection(parse_config(asked), simulation(1), table=table)
+    found = run(asked, table=table).evaluation
+    prior, dummies = [1 / 3, 2 / 3], collection.noise.dummies
+    if isinstance(dummies, Dummies):
+        weights = np.array([float(one) for one in dummies.noise.weights])
+        noise = weights / weights.sum()
+        added = [[noise[a] * noise[b] for b in range(noise.size)] for a in range(noise.size)]
+    else:
+        r = dummies.rate / 2  # type: ignore[union-attr]
+        ways = [[math.comb(6, a) * math.comb(6 - a, b) if a + b <= 6 else 0 for b in range(7)] for a in range(7)]
+        added = [[way * r ** (a + b) * (1 - 2 * r) ** max(0, 6 - a - b) for b, way in enumerate(row)]
+                 for a, row in enumerate(ways)]  # fmt: skip
+    others = histograms([np.array(prior)] * 5)
+    counts: dict[tuple[int, ...], Any] = {}
+    for ones, chance in enumerate(others):
+        for value in (0, 1):
+            zero, one = 5 - ones + (value == 0), ones + (value == 1)
+            for a, row in enumerate(added):
+                for b, more in enumerate(row):
+                    counts.setdefault((zero + a, one + b), np.zeros(2))[value] += chance * more
+    exact = exact_guess(counts, prior)
+    assert isinstance(found.leakage, BayesLeakage) and not isinstance(found.leakage.at_hand, Missing)
+    assert max(prior) <= exact <= found.leakage.at_hand.randomized_shuffled + 1e-12 < 1.0  # type: ignore[operator]
+    assert found.leakage.method == "bracket" and found.leakage.randomized == 1.0
+
+
+def test_a_guess_among_people_of_other_epsilons_stays_below_what_is_reported() -> None:
+    table = pl.DataFrame({"answer": ["no", "yes"] * 4, "class": ["a", "a", "b", "b"] * 2})
+    asked = {
+        "schema_version": 1, "mode": "rehearsal", "seed": 1,
+        "data": {"private": "answer", "public": ["class"], "categories": ["no", "yes"]},
+        "randomize": {"epsilon": 3.0, "by": "class", "epsilons": {"a": 0.5}},
+    }  # fmt: skip
+    found = run(asked, table=table).evaluation
+    laws = {one: np.asarray(dt.KRR(k=2, epsilon=one).channel().matrix()) for one in (0.5, 3.0)}
+    worst = 0.0
+    for mine in laws:
+        rest = [each for each in (0.5, 3.0) for _ in range(4 - (each == mine))]
+        others = histograms([laws[each].mean(axis=0) for each in rest])
+        chances = np.array([np.convolve(others, row) for row in laws[mine]])
+        worst = max(worst, float((0.5 * chances).max(axis=0).sum()))
+    assert isinstance(found.leakage, BayesLeakage)
+    assert 0.5 < worst <= found.leakage.randomized_shuffled + 1e-12 < laws[3.0][0, 0]  # type: ignore[operator]
+    assert found.leakage.randomized == pytest.approx(laws[3.0][0, 0])
+    linked = found.linkage
+    assert not isinstance(linked, Missing)
+    odds = laws[3.0][0, 0] / laws[3.0][0, 1]  # keep of the open class over the smallest lie of any
+    assert linked.values_known == pytest.approx(odds / 8 * (1 - (1 - 1 / odds) ** 8))
+
+
+@pytest.mark.parametrize(("ask", "epsilon"), [("all", 2.0), ("one", 2.0), ("joint", 3.0)])
+def test_a_message_with_several_answers_is_named_by_the_epsilon_of_all_of_them(ask: str, epsilon: float) -> None:
+    table = pl.DataFrame({"one": ["no", "yes"] * 50, "two": ["yes", "yes", "no", "no"] * 25})
+    asked = {
+        "schema_version": 1, "mode": "rehearsal", "seed": 1, "ask": ask, "data": {"path": "unused.csv"},
+        "questions": [{"column": "one", "categories": ["no", "yes"], "epsilon": 1.0},
+                      {"column": "two", "categories": ["no", "yes"], "epsilon": 2.0}],
+    }  # fmt: skip
+    linked = run(asked, table=table).evaluation.linkage
+    assert not isinstance(linked, Missing)
+    assert linked.values_known == pytest.approx(math.exp(epsilon) / 100 * (1 - (1 - math.exp(-epsilon)) ** 100))

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import dovetail as dt
+from dovetail.core.missing import Missing
 from dovetail.job.plan_file import plan_toml, write_plan
 from dovetail.plan.planner import plan_collection
-from dovetail.report.document import Missing
 
 
 def filled(text: str) -> str:

@@ -22,15 +22,14 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
 from dovetail.core.estimate import Estimate, Spread
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.noise import People
 from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.job.questions import (
-    QuestionsCollection,
-    draw_questions,
-    evaluate_question,
-    of_everybody,
-    parse_questions,
-)
+from dovetail.job.build import build_noise, build_question
+from dovetail.job.config import EstimateSection
+from dovetail.job.evaluate import NOT_GROUPED, of_everybody
+from dovetail.job.messages import draw_questions
+from dovetail.job.questions import Answered, QuestionsCollection, evaluate_question, parse_questions
 from dovetail.job.questions_plan import mean_inverse, plan_questions, predicted
 from dovetail.job.run import run
 from dovetail.leak.vulnerability import vulnerability
@@ -60,6 +59,23 @@ def collected(ask: str, *questions: dict[str, Any], table: pl.DataFrame, seed: i
     return QuestionsCollection.of(parse_questions(asked(ask, *questions)), simulation(seed), table=table)
 
 
+def one_door(rng: Any) -> Any:
+    return lambda purpose: rng
+
+
+def answers_to(collection: QuestionsCollection, table: pl.DataFrame) -> list[Any]:
+    """The reports about each question, of a table that was released."""
+    return [part.read(table) for part in collection.sent]
+
+
+def evaluated(collection: QuestionsCollection, q: int, reports: Any, *, known: bool = False) -> Answered:
+    part = collection.parts[q]
+    return evaluate_question(
+        part, part.noise.tally(reports), NOT_GROUPED, part.question.truth(part.survey.values) if known else None,
+        drawn=collection.ask == "one", wanted=EstimateSection(), provenance="simulation",
+    )  # fmt: skip
+
+
 PARTS = (KRR(2, 2.0), Window(0.0, 10.0, epsilon=1.0))
 PROMISES = {
     "all": lambda n: compose([ShuffledRound.of(part, n) for part in PARTS], delta=1e-6).epsilon,
@@ -78,6 +94,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dovetail.job.questions.questions_guarantee", some)
 
 
+@EXHAUST
 @pytest.mark.parametrize("ask", [pytest.param("all", marks=EXHAUST), pytest.param("joint", marks=EXHAUST), "one"])
 def test_a_person_has_one_budget_and_one_guarantee(ask: str) -> None:
     weighted = [{**SECRET, "weight": 3}, HOURS] if ask == "one" else [SECRET, HOURS]
@@ -143,8 +160,11 @@ def test_no_row_stands_where_the_people_stood() -> None:
 def test_the_answer_to_a_drawn_question_is_the_persons_own() -> None:
     collection = collected("one", *LOUD, table=twins())
     for seed in range(3):
-        drawn = draw_questions(400, (1, 1), simulation(seed))
-        made = collection._one_each(drawn, simulation(9))
+        (message,) = collection.messages
+        values = [part.survey.values for part in collection.parts]
+        sent = message.send(values, collection.parts[0].people, one_door(simulation(seed)))
+        drawn, made = sent["drawn"], message.columns(sent)
+        assert 100 < np.count_nonzero(drawn) < 300  # 200 on average, standard deviation 10
         for q, name in enumerate(made.columns):
             own = [["north", "south"][code] for code in collection.parts[q].survey.values[drawn == q]]
             assert made[name].drop_nulls().to_list() == own
@@ -189,12 +209,9 @@ def test_estimates_of_one_question_each_are_unbiased_and_as_far_off_as_they_say(
     truth = np.array([(table["secret"] == "yes").mean(), table["hours"].mean()])
     found, alone = [], list[float]()  # errors without the drawing
     for _ in range(TRIALS):
-        answers = list(collection.reports(collection.release(rng)))
+        answers = answers_to(collection, collection.release(rng))
         alone.append(float(estimate_frequencies(KRR(2, 2.0), answers[0]).standard_error[-1]))
-        both = [
-            evaluate_question(part, reports, known=False, provenance="simulation").estimates
-            for part, reports in zip(collection.parts, answers, strict=True)
-        ]
+        both = [evaluated(collection, q, reports).estimates for q, reports in enumerate(answers)]
         found.append([(one.overall.value[-1], one.overall.standard_error[-1]) for one in both])  # type: ignore[union-attr]
     values, claimed = np.moveaxis(np.array(found), -1, 0)
     expect_mean(values, truth)
@@ -205,15 +222,16 @@ def test_estimates_of_one_question_each_are_unbiased_and_as_far_off_as_they_say(
 def test_a_guess_at_one_question_knows_not_who_answered_it() -> None:
     table = survey(40)
     collection = collected("one", SECRET, TOWN, table=table)
-    reports = next(iter(collection.reports(collection.release(simulation(4)))))
+    reports = answers_to(collection, collection.release(simulation(4)))[0]
     m = len(reports)
-    found = evaluate_question(collection.parts[0], reports, known=True, provenance="simulation").leakage
+    found = evaluated(collection, 0, reports, known=True).leakage
     assert isinstance(found, BayesLeakage) and 5 < m < 35 and f"{m}/40" in found.source
     alone = vulnerability(KRR(2, 2.0), n=m)
     assert found.randomized == pytest.approx(0.5 + m / 40 * (alone.randomized - 0.5))
     assert found.randomized_shuffled == pytest.approx(0.5 + m / 40 * (alone.randomized_shuffled - 0.5))
 
 
+@EXHAUST
 @pytest.mark.usefixtures("quick")
 def test_a_question_that_hardly_anybody_draws_has_no_estimate() -> None:
     for rare in (SECRET, {**TOWN, "randomizer": "unary"}):
@@ -242,6 +260,7 @@ def test_a_release_is_drawn_once_and_read_back(ask: str, tmp_path: Path) -> None
     assert told["central"]["value"] is None and all(one["leakage"]["value"] is None for one in told["questions"])
 
 
+@EXHAUST
 @pytest.mark.usefixtures("quick")
 def test_other_answers_to_one_question_are_another_table(tmp_path: Path) -> None:
     given = released("joint")
@@ -261,6 +280,7 @@ def test_a_column_that_was_released_alone_counts_with_the_others(tmp_path: Path)
     assert run(released("all"), table=survey(), ledger=tmp_path).release["total_epsilon"] == 4.5
 
 
+@EXHAUST
 @pytest.mark.usefixtures("quick")
 def test_releases_of_everybody_in_two_tables_promise_no_order_together(tmp_path: Path) -> None:
     """Everybody here is not everybody there: the promises about order are about other groups."""
@@ -286,15 +306,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (asked("all", SECRET, {**TOWN, "column": "id"}), r"question 2 \('id'\): column 'id' has more than one role"),
     (asked("all", SECRET, {**HOURS, "weight": 2}), "`weight` goes with `ask` = \"one\""),
     (asked("one", SECRET, {**HOURS, "weight": 0}), "`weight` must be a whole number, 1 to 1,000, got 0"),
-    (asked("all", SECRET, {**TOWN, "by": "age", "epsilons": {"20": 1.0}}), "`by` does not go with"),
+    (asked("all", SECRET, {**TOWN, "by": "age", "epsilons": {"20": 1.0}}), "column 'age' is not listed in `public`"),
+    (asked("one", SECRET, {**TOWN, "by": "age", "epsilons": {"20": 1.0}}, data={"public": ["age"]}),
+     "an epsilon by class goes with answers that are sent by themselves"),
     (asked("all", data={"private": "secret"}), r"\[data\] private does not go with .* give `column` in each of them"),
     (asked("all", data={"lower": 0.0}), r"\[data\] lower does not go with .* give `lower` in each of them"),
     (asked("all", data={"public": ["age"]}), r"\[data\] public does not go with \[\[questions\]\]"),
     (asked("all", data={"labels": {"age": {"": "0"}}}), r"\[data.labels\] column 'age' is not asked for"),
     (asked("all", data={"persn": "id"}), "unknown key `data.persn`; did you mean 'person'"),
-    (asked("all", shuffle={"shuffler": "mallows"}), r"shuffler \"mallows\" does not go with \[\[questions\]\]"),
+    (asked("all", shuffle={"shuffler": "mallows", "groups": {"labels": "town"}}), "shuffler 'mallows' needs `alpha`"),
+    (released("all", shuffle={"shuffler": "identity"}), "a release must shuffle"),
     (asked("all", strings={"epsilon": 1.0}), r"\[strings\] does not go with \[\[questions\]\]"),
-    (asked("all", promise={"trust": "shuffler", "epsilon": 1.0}), 'trust = "shuffler" does not go with'),
+    (asked("joint", SECRET, TOWN, promise={"trust": "shuffler", "epsilon": 1.0}),
+     "noise of the shuffler goes with answers that are sent by themselves"),
     (asked("all", promise={"cap": 3.0}), r"\[promise\] cap is for streams"),
     (asked("all", mode="release"), "a release draws from the operating system and refuses `seed`"),
     (released("all", SECRET, {"column": "town", "epsilon": 1.0}), "a release must declare `categories`"),
@@ -331,14 +355,11 @@ def test_the_command_line_runs_and_refuses_several_questions(tmp_path: Path, mon
     assert made.exit_code == 0 and "What hours tells" in made.output and "drawn by chance" in made.output
     released_table = pl.read_parquet("asked-report/sanitized.parquet")
     assert released_table.columns == ["secret.report", "hours.report"]
-    for command in (
-        ["run", "asked.toml", "--engine", "processes", "--out", "other"],
-        ["estimate", "asked-report/sanitized.parquet"],
-    ):
-        refused = runner.invoke(app, command)
-        assert isinstance(refused.exception, DovetailError) and "questions" in str(refused.exception)
+    refused = runner.invoke(app, ["estimate", "asked-report/sanitized.parquet"])
+    assert isinstance(refused.exception, DovetailError) and "questions" in str(refused.exception)
 
 
+@EXHAUST
 def test_a_plan_says_of_every_way_to_ask_what_run_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cheap(parts: Any, *, ask: str, n: int, delta: float, honest: int | None, weights: Any = ()) -> CentralDP:
         said = 1.0 + 0.1 * len(ask) + 0.01 * (honest or 0) / n + 0.001 * sum(weights)
@@ -358,6 +379,48 @@ def test_a_plan_says_of_every_way_to_ask_what_run_says(tmp_path: Path, monkeypat
             made, error = one["estimates"]["overall"], one["estimates"]["overall"]["standard_error"][-1]
             assert abs(made["n"] - planned.expected) <= 6 * (600 * 3 / 16) ** 0.5  # false alarm below 1e-8
             assert 0.4 * planned.accuracy.standard_error < error < 1.25 * planned.accuracy.standard_error
+
+
+PAIR: dict[str, Any] = {
+    "column": "hours", "lower": 0.0, "upper": 10.0, "ask": "covariance", "other": "age", "other_lower": 20.0,
+    "other_upper": 24.0,
+}  # fmt: skip
+
+
+@EXHAUST
+@pytest.mark.parametrize("trust", ["shuffler", "users"])
+def test_a_plan_of_questions_behind_dummies_is_what_run_says(trust: str) -> None:
+    """Dummies go with answers that are sent by themselves: one way is left, and covariances say their own error."""
+    open_ones = [{key: value for key, value in SECRET.items() if key != "epsilon"}, PAIR]
+    given = asked("all", *open_ones, promise={"trust": trust, "epsilon": 4.0, "delta": 1e-2})
+    settings = parse_questions(given)
+    (way,) = plan_questions(settings, 600)
+    report = run(given, table=survey())
+    assert isinstance(report.evaluation.central, CentralDP)
+    assert (way.ask, way.central.epsilon) == ("all", report.evaluation.central.epsilon)
+    assert [one.measure for one in way.questions] == ["share", "covariance"]
+    for one, planned in zip(report.document()["questions"], way.questions, strict=True):
+        error = one["estimates"]["overall"]["standard_error"][-1]
+        assert 0.2 * planned.accuracy.standard_error < error < 1.1 * planned.accuracy.standard_error
+
+
+@EXHAUST
+def test_a_covariance_is_planned_beside_a_share_by_its_own_error() -> None:
+    loud = {**PAIR, "epsilon": 4.0}
+    ways = plan_questions(parse_questions(asked("one", SECRET, loud)), 10_000)
+    part = ways[0].questions[1]
+    made = parse_questions(asked("one", SECRET, loud)).questions[1].settings
+    question = build_question(made, None)
+    alone = question.error(build_noise(made, question, n=10_000), People(10_000, pl.DataFrame()))
+    assert part.measure == "covariance" and part.accuracy.standard_error == pytest.approx(alone)
+    drawn = ways[2].questions[1]
+    assert drawn.expected == 5000.0 and drawn.accuracy.standard_error > 1.4 * alone  # half of the people
+
+
+def test_a_plan_does_not_know_how_many_people_each_class_has() -> None:
+    by = {**TOWN, "by": "age", "epsilons": {"20": 1.0}}
+    with pytest.raises(ConfigError, match="how many people each class has"):
+        plan_questions(parse_questions(asked("all", SECRET, by, data={"public": ["age"]})), 600)
 
 
 @pytest.mark.exhaust
@@ -390,6 +453,15 @@ def test_the_command_line_plans_several_questions(tmp_path: Path, monkeypatch: p
     runner = CliRunner()
     told = json.loads(runner.invoke(app, ["plan-questions", "asked.toml", "--n", "1e4", "--json"]).output)
     assert told["ask"] == "one" and told["ways"]["one"]["questions"][1]["answers"] == 5000.0
+    trusting = (
+        text.replace('ask = "one"', 'ask = "all"')
+        .replace("epsilon = 1.0\n", "")
+        .replace('randomizer = "window"\n', "")
+    )
+    Path("trusting.toml").write_text(trusting + '[promise]\ntrust = "shuffler"\nepsilon = 1.0\n')
+    behind = json.loads(runner.invoke(app, ["plan-questions", "trusting.toml", "--n", "1e4", "--json"]).output)
+    assert [*behind["ways"]] == ["all"] and behind["ways"]["all"]["questions"][0]["epsilon0"] == "inf"
+    assert behind["honest"] == 10_000 and not any("assumed honest" in note for note in behind["notes"])
     shown = runner.invoke(app, ["plan-questions", "asked.toml", "--n", "1e4"]).output
     assert "± secret" in shown and "one each, drawn" in shown
     Path("open.toml").write_text(text.replace('categories = ["no", "yes"]\n', ""))

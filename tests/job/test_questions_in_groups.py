@@ -14,11 +14,12 @@ from dovetail.account.amplify import amplify
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
 from dovetail.job.questions import QuestionsCollection, parse_questions
 from dovetail.job.questions_plan import plan_questions
 from dovetail.job.run import run
+from dovetail.ledger.releases import ReleaseLedger
 from dovetail.randomize.krr import KRR
-from dovetail.report.document import Missing
 from dovetail.report.html import render_html
 
 GROUPED: dict[str, Any] = {
@@ -100,6 +101,7 @@ def law_of_counts(parts: list[Any], values: list[tuple[int, ...]]) -> dict[Any, 
     return total
 
 
+@pytest.mark.exhaust
 def test_nothing_that_is_released_of_groups_says_more_than_the_smallest_group_promises() -> None:
     """Every collection of two and three people in two groups, by enumeration."""
     parts = [KRR(2, epsilon).channel().matrix().tolist() for epsilon in (1.0, 0.5)]
@@ -108,7 +110,7 @@ def test_nothing_that_is_released_of_groups_says_more_than_the_smallest_group_pr
     collection = QuestionsCollection.of(
         parse_questions(asked("all", *questions, promise={"delta": 0.05}, **GROUPED)), simulation(0), table=table
     )
-    central = collection.central()
+    central = collection.central
     assert isinstance(central, CentralDP) and central.n == 2
     answers = list(product(range(2), repeat=2))
     for size in (2, 3):
@@ -119,6 +121,7 @@ def test_nothing_that_is_released_of_groups_says_more_than_the_smallest_group_pr
                 assert delta <= 0.05 * (1 + 1e-12)
 
 
+@pytest.mark.exhaust
 @pytest.mark.usefixtures("promised")
 @pytest.mark.parametrize("ask", ["all", "one"])
 def test_each_group_has_its_estimates_of_its_own_people(ask: str) -> None:
@@ -150,6 +153,7 @@ def test_somebody_alone_in_a_group_has_her_local_promise_only() -> None:
     assert "nobody else" in render_html(report.document())
 
 
+@pytest.mark.exhaust
 @pytest.mark.usefixtures("promised")
 def test_a_release_of_groups_is_drawn_once_and_other_groups_are_other_terms(tmp_path: Path) -> None:
     given = asked("one", mode="release", seed=None, **GROUPED)
@@ -166,16 +170,35 @@ def test_a_release_of_groups_is_drawn_once_and_other_groups_are_other_terms(tmp_
     assert twice.evaluation.order.guarantee.alpha == float("inf")
 
 
+@pytest.mark.exhaust
+@pytest.mark.usefixtures("promised")
+@pytest.mark.parametrize("ask", [pytest.param("all", marks=pytest.mark.every_case), "joint", "one"])
+def test_orders_of_answers_that_are_sent_by_themselves_add(ask: str, tmp_path: Path) -> None:
+    """Each batch has an order of its own: an order of alpha 1 for each of two of them."""
+    near = {"labels": "age", "radius": 1.0}
+    ordered = {
+        "data": {"person": "id", "public": ["age"]},
+        "shuffle": {"shuffler": "mallows", "alpha": 1.0, "groups": near},
+    }
+    table = survey(60)
+    report = run(asked(ask, mode="release", seed=None, **ordered), table=table, ledger=tmp_path)
+    alpha = 2.0 if ask == "all" else 1.0
+    assert report.evaluation.order.guarantee.alpha == pytest.approx(alpha)
+    assert [one.alpha for one in ReleaseLedger(tmp_path).entries()] == pytest.approx([alpha])
+    assert report.sanitized.columns[0] == "age"
+    central, block = report.evaluation.central, int(table["age"].value_counts()["count"].min())
+    assert isinstance(central, CentralDP) and central.n == block  # people of one age could stand in for one another
+
+
 POINTS = {"shuffler": "within_groups", "groups": {"points": ["age"], "radius": 1.0}}
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"shuffle": {"shuffler": "mallows", "alpha": 1.0, "groups": {"labels": "town"}}}, '"mallows" does not go with'),
-    ({"shuffle": POINTS}, "groups of .* are those of one public column"),
+    ({"shuffle": POINTS}, r"column 'age' is not listed in \[data\] public"),
     ({"shuffle": {"shuffler": "within_groups"}}, "shuffler 'within_groups' needs `groups`"),
     ({"shuffle": {"shuffler": "within_groups", "groups": {"labels": "twon"}}, "estimate": {}},
      r"column 'twon' is not listed in \[data\] public; did you mean 'town'"),
     ({"shuffle": {**GROUPED["shuffle"], "compare": ["uniform"]}}, r"\[shuffle\] compare does not go with"),
     ({"shuffle": {}, "estimate": {}}, r"\[data\] public does not go with .* releases no public column"),
-    ({"estimate": {"by": ["age"]}}, "column 'age' is not that of the groups, 'town'"),
+    ({"estimate": {"by": ["age"]}}, r"\[estimate\] by: column 'age' is not listed in \[data\] public"),
     ({"estimate": {"window": 3}}, r"\[estimate\] window does not go with"),
     ({"data": {"person": "id", "public": ["town", "secret.report"]}},
      "'secret.report' has a name that the reports need"),

@@ -97,6 +97,7 @@ def test_order_budgets_of_the_same_groups_add_up(tmp_path: Path) -> None:
     assert both.evaluation.order.guarantee.alpha == 2 * mallows(1.0)(PEOPLE).guarantee.alpha
 
 
+@pytest.mark.exhaust
 def test_a_uniform_release_of_the_same_table_adds_nothing_to_the_order_of_others(tmp_path: Path) -> None:
     """Against Theorem A.2, each shuffler evaluated on the common groups."""
     ledger, alphas = ReleaseLedger(tmp_path), [3.0, 4.0, 4.0]

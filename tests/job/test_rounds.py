@@ -19,12 +19,12 @@ from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.missing import Missing
 from dovetail.core.stages import NumericRandomizer
 from dovetail.job.fleet import Fleet, FleetRound, FleetRun, time_window
 from dovetail.job.stream import Batches
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
-from dovetail.report.document import Missing
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.uniform import Uniform
@@ -204,19 +204,23 @@ def test_a_stream_is_charged_for_the_smallest_batches_of_any_device() -> None:
     for most, worst in ((1, [32]), (2, [32, 256]), (3, [32, 256, 512])):  # powers of two, rounded down
         exact = compose([ShuffledRound(1.0, n) for n in worst], delta=1e-6)
         found = batches.of_all_rounds(randomizer, most=most, delta=1e-6)
-        assert isinstance(found, CentralDP) and found.epsilon == exact.epsilon and found.colluding == most * 1.0
+        assert isinstance(found, CentralDP) and found.colluding == most * 1.0
+        assert exact.attack_lower <= found.epsilon <= exact.epsilon
     one = batches.of_a_round(randomizer, delta=1e-6)
     assert isinstance(one, CentralDP) and one.epsilon == amplify(randomizer, n=40, delta=1e-6).epsilon
 
 
+@pytest.mark.exhaust
 def test_people_who_are_not_honest_hide_nobody_in_any_round() -> None:
     sizes = pl.DataFrame({"group": [0, 0], "time": [1, 2], "n": [512, 512]})
     batches = Batches(sizes, 512, 500)
     randomizer = Truth(claims=LocalDP(1.0))
     found = batches.of_all_rounds(randomizer, most=2, delta=1e-6)
     assert isinstance(found, CentralDP) and (found.n, found.honest_n) == (512, 500)
-    assert found.honest == compose([ShuffledRound(1.0, 500, times=2)], delta=1e-6).epsilon
-    assert found.all == compose([ShuffledRound(1.0, 512, times=2)], delta=1e-6).epsilon < found.honest
+    clones = [compose([ShuffledRound(1.0, n, times=2)], delta=1e-6) for n in (500, 512)]
+    for promised, bound in zip((found.honest, found.all), clones, strict=True):
+        assert bound.attack_lower <= promised <= bound.epsilon
+    assert found.all < found.honest
     one = batches.of_a_round(randomizer, delta=1e-6)
     assert isinstance(one, CentralDP) and one.epsilon == amplify(randomizer, n=500, delta=1e-6).epsilon
 

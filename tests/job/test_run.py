@@ -15,8 +15,9 @@ from tests.tiers import tiered
 import dovetail as dt
 from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
 from dovetail.core.estimate import Estimate
+from dovetail.core.missing import Missing
 from dovetail.job.evaluate import shares_of
-from dovetail.report.document import MeasuredAttack, Missing, PrivacyReport
+from dovetail.report.document import MeasuredAttack, PrivacyReport
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
 NEAR_AGE = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
@@ -71,6 +72,7 @@ def test_a_rehearsal_is_no_release_that_could_be_drawn_anew() -> None:
         go(rehearsal(), new_release=True)
 
 
+@pytest.mark.exhaust
 def test_without_noise_every_estimate_is_the_truth_of_its_people() -> None:
     """At an epsilon of 40 somebody's report is another one with probability 600 e^-40."""
     loud = rehearsal(shuffle=BY_AGE, randomize={"epsilon": 40.0}, estimate={"by": ["age", "town"]}, attack=QUICK)
@@ -104,6 +106,7 @@ def test_an_interval_reaches_to_the_possible_value_and_covers_no_less_for_it() -
     assert np.array(found.interval) == pytest.approx(np.array(wanted), abs=1e-7)
 
 
+@pytest.mark.exhaust
 def test_each_metric_applies_where_a_theorem_says_so() -> None:
     report = go(rehearsal(shuffle=ALL_FOUR, attack=QUICK))
     by_name = {evaluation.shuffler: evaluation for evaluation in report.comparison}
@@ -118,6 +121,7 @@ def test_each_metric_applies_where_a_theorem_says_so() -> None:
     assert uniform.leakage.randomized_shuffled < uniform.leakage.randomized
 
 
+@pytest.mark.exhaust
 def test_within_groups_is_quoted_at_its_smallest_group() -> None:
     table = survey()
     smallest = int(table["age"].value_counts()["count"].min())
@@ -133,6 +137,7 @@ def test_within_groups_is_quoted_at_its_smallest_group() -> None:
     assert alone.leakage.randomized_shuffled == pytest.approx(alone.leakage.randomized)
 
 
+@pytest.mark.exhaust
 def test_rase_promises_what_the_shuffler_it_chose_promises() -> None:
     own, plain = (go(rehearsal(shuffle=shuffle, attack=QUICK)).evaluation for shuffle in (RASE, BY_AGE))
     assert (own.central, own.leakage, own.estimates) == (plain.central, plain.leakage, plain.estimates)
@@ -142,6 +147,7 @@ def test_rase_promises_what_the_shuffler_it_chose_promises() -> None:
     assert "contributors' own groups" in refined.order.guarantee.source
 
 
+@pytest.mark.exhaust
 def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
     evaluation = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).evaluation
     assert evaluation.central.honest_n == evaluation.central.n - 10
@@ -161,12 +167,13 @@ def test_other_randomizers_have_every_metric_too(randomizer: str) -> None:
     assert evaluation.leakage.prior < evaluation.leakage.randomized_shuffled < evaluation.leakage.randomized
     assert not isinstance(evaluation.attacks, Missing) and not isinstance(evaluation.learnability, Missing)
     assert isinstance(evaluation.attacks["majority vote"], MeasuredAttack) and isinstance(
-        evaluation.attacks["de Finetti"], MeasuredAttack
+        evaluation.attacks["likelihood"], MeasuredAttack
     )
     value, error, truth = evaluation.estimates.overall.value, evaluation.estimates.overall.standard_error, 0.35
     assert abs(value[1] - truth) < 6.1 * error[1] + 0.1
 
 
+@pytest.mark.exhaust
 def test_numbers_are_collected_on_a_grid_and_averaged() -> None:
     evaluation = go(numeric(rehearsal(shuffle=BY_AGE))).evaluation
     found = evaluation.estimates
@@ -175,6 +182,7 @@ def test_numbers_are_collected_on_a_grid_and_averaged() -> None:
     assert len(found.groups) == 4
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "shuffler", tiered(["noisy_sort", "planar", "mallows", "best"], first=lambda name: name == "planar")
 )
@@ -200,6 +208,7 @@ def test_order_private_shuffles_of_places_keep_regions_apart(shuffler: str, tmp_
     assert east.interval[1][0] > west.interval[1][1], "the regions can be told apart"
 
 
+@pytest.mark.exhaust
 def test_small_groups_are_withheld() -> None:
     table = survey().with_columns(age=pl.when(pl.col("id") < 30).then(60).otherwise(pl.col("age")))
     estimates = go(
@@ -244,6 +253,7 @@ def test_a_repeated_release_gives_the_same_reports_whatever_the_order_of_the_row
     assert first.evaluation.order.summary == again.evaluation.order.summary
 
 
+@pytest.mark.exhaust
 def test_other_estimates_are_read_off_the_same_release(tmp_path: Path) -> None:
     first = go(release(shuffle=BY_AGE), ledger=tmp_path)
     again = go(release(shuffle=BY_AGE, estimate={"by": ["town"]}, promise={"delta": 1e-8}), ledger=tmp_path)
@@ -289,6 +299,7 @@ def test_people_are_recognised_whether_their_numbers_came_as_text_or_not(tmp_pat
         assert report.document()["release"]["releases"] == releases
 
 
+@pytest.mark.exhaust
 def test_order_promises_of_the_same_groups_add_over_releases(tmp_path: Path) -> None:
     go(release(shuffle=NEAR_AGE), ledger=tmp_path)
     second = go(release(shuffle=NEAR_AGE), ledger=tmp_path, new_release=True)
@@ -299,6 +310,7 @@ def test_order_promises_of_the_same_groups_add_over_releases(tmp_path: Path) -> 
     assert fourth.evaluation.order.guarantee.alpha == float("inf")
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffle", [{**BY_AGE, "groups": {"labels": "id2"}}, {**NEAR_AGE, "alpha": float("inf")}],
                          ids=["alone", "alpha infinite"])  # fmt: skip
 def test_a_release_in_which_nobody_is_shuffled_is_refused(tmp_path: Path, shuffle: dict[str, Any]) -> None:
@@ -367,6 +379,7 @@ def test_a_ledger_inside_the_output_folder_is_refused(tmp_path: Path) -> None:
         go(release(), out=tmp_path / "out", ledger=tmp_path / "out" / "ledger")
 
 
+@pytest.mark.exhaust
 def test_an_existing_report_is_found_before_anything_is_drawn(tmp_path: Path) -> None:
     go(rehearsal(attack=QUICK), out=tmp_path / "out")
     with pytest.raises(OutputError, match="--force"):

@@ -99,6 +99,7 @@ def test_the_plan_is_the_note_s(n: int, share: float) -> None:
     assert below < 0.95 < above
 
 
+@pytest.mark.exhaust
 def test_the_verb_plans_and_writes_a_configuration_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

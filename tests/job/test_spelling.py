@@ -196,6 +196,7 @@ def test_a_release_refuses_what_nobody_has_confirmed() -> None:
         parse_config(release(data={"unconfirmed": ["categories"]}))
 
 
+@pytest.mark.exhaust
 def test_a_rehearsal_says_what_nobody_has_confirmed() -> None:
     for base, what in ((rehearsal(), "categories"), (numeric(rehearsal(estimate={"by": []})), "bounds")):
         base["data"] = {**base["data"], "unconfirmed": ["lower" if what == "bounds" else what]}

@@ -53,6 +53,7 @@ def spent(report: PrivacyReport) -> tuple[float, float, float, int]:
 # Releases
 
 
+@pytest.mark.exhaust
 def test_a_cap_holds_over_all_releases_of_a_fleet(tmp_path: Path) -> None:
     assert spent(go(tmp_path, rounds(1, 5))) == (5.0, 5.0, 5.0, 30)
     later = go(tmp_path, rounds(6, 12))
@@ -117,6 +118,7 @@ def test_releases_recorded_without_counts_charge_everybody_in_full(tmp_path: Pat
     assert spent(go(tmp_path, rounds(6, 12)))[:2] == (8.0, 8.0)
 
 
+@pytest.mark.exhaust
 def test_counts_that_do_not_fit_the_people_are_a_damaged_ledger(tmp_path: Path) -> None:
     go(tmp_path, rounds(1, 5))
     np.save(tmp_path / "000001" / "sent.npy", np.ones(3, np.int64))

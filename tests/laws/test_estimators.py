@@ -16,6 +16,7 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.estimate.mean import MeanEstimator
+from dovetail.randomize.laplace import Laplace
 
 TRIALS, PEOPLE = 1500, 400
 RANDOMIZERS = [*FREQUENCY, *NUMERIC]
@@ -38,7 +39,7 @@ def some_values(randomizer: Any, n: int) -> np.ndarray:
     """
     if hasattr(randomizer, "k"):
         return np.where(np.arange(n) % 2 == 0, 0, np.arange(n) % randomizer.k)
-    if not randomizer.memoryless:
+    if isinstance(randomizer, Laplace) or not randomizer.memoryless:
         return randomizer.lower + randomizer.step * (np.arange(n) % randomizer.steps + 0.5)
     return randomizer.lower + randomizer.step * (np.arange(n) % (randomizer.steps + 1))
 

@@ -23,8 +23,8 @@ PAGES = " ".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
 # What there is not, and the page that says so in these words.
 NO_LAW: dict[str, tuple[str, str]] = {}
 NO_TWIN = dict.fromkeys(
-    VECTOR_RANDOMIZERS.names(), ("vectors.md", "Not yet: campaigns of the service")
-)  # all of one kind
+    ("rotated_blocks", "gaussian"), ("vectors.md", "devices have no\n`rotated_blocks` and no `gaussian`")
+)
 
 
 def has_law(kind: Any) -> bool:

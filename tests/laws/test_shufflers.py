@@ -15,12 +15,12 @@ from tests.tiers import one_in, tiered
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import SHUFFLERS, Shuffler
-from dovetail.shuffle.fitting.comparison import Sattolo
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.rase import Sattolo
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -65,9 +65,9 @@ over_one_of_each = pytest.mark.parametrize(  # the others in the second tier
 over_all = pytest.mark.parametrize("shuffler", ALL, ids=lambda s: f"{s!r:.90}")
 
 
-def drawn(shuffler: Shuffler, name: str) -> np.ndarray:
+def drawn(shuffler: Shuffler, name: str, draws: int = DRAWS) -> np.ndarray:
     rng = rng_of(name)
-    perms = np.array([shuffler.permutation(rng) for _ in range(DRAWS)])
+    perms = np.array([shuffler.permutation(rng) for _ in range(draws)])
     return np.bincount(index(perms), minlength=math.factorial(shuffler.n))
 
 
@@ -77,22 +77,26 @@ def test_the_weights_of_all_permutations_sum_to_one(shuffler: Shuffler) -> None:
 
 
 @over_one_of_each
-def test_draws_follow_the_published_law(shuffler: Shuffler, request: pytest.FixtureRequest) -> None:
-    expect_law(drawn(shuffler, request.node.nodeid), np.exp(log_law(shuffler)))
+@pytest.mark.parametrize("draws", tiered([2_000, DRAWS], first=lambda draws: draws < DRAWS))
+def test_draws_follow_the_published_law(shuffler: Shuffler, draws: int, request: pytest.FixtureRequest) -> None:
+    expect_law(drawn(shuffler, request.node.nodeid, draws), np.exp(log_law(shuffler)))
 
 
+@pytest.mark.exhaust
 def test_a_wrong_sign_of_theta_is_caught(request: pytest.FixtureRequest) -> None:
     shuffler = Mallows.single(OVERLAPPING, alpha=2.5, reference=[1, 2, 4, 0, 3])
     law = np.exp(-log_law(shuffler))
     expect_broken(drawn(shuffler, request.node.nodeid), law / law.sum())
 
 
+@pytest.mark.exhaust
 def test_a_theta_that_is_off_by_a_tenth_is_caught(request: pytest.FixtureRequest) -> None:
     shuffler = Mallows.single(OVERLAPPING, alpha=8.0, reference=[1, 2, 4, 0, 3])
     law = np.exp(1.1 * log_law(shuffler))
     expect_broken(drawn(shuffler, request.node.nodeid), law / law.sum())
 
 
+@pytest.mark.exhaust
 def test_the_inverse_permutation_is_caught(request: pytest.FixtureRequest) -> None:
     """Handing out s^-1 kappa s instead of s kappa s^-1 is another law when s is not its own inverse."""
     order = np.array([1, 2, 4, 0, 3])
@@ -101,6 +105,7 @@ def test_the_inverse_permutation_is_caught(request: pytest.FixtureRequest) -> No
     expect_broken(drawn(shuffler, request.node.nodeid), law / law.sum())
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("kind", one_in(2, [Mallows, NoisySort]))
 def test_another_component_s_noise_is_caught(kind: type[Mallows | NoisySort], request: pytest.FixtureRequest) -> None:
     groups = Groups.from_lists([[0, 1], [1, 2], [3, 4]], 5)
@@ -109,6 +114,7 @@ def test_another_component_s_noise_is_caught(kind: type[Mallows | NoisySort], re
     expect_broken(drawn(shuffler, request.node.nodeid), np.exp(log_law(whole)))
 
 
+@pytest.mark.exhaust
 def test_the_order_inside_an_atom_must_be_uniform(request: pytest.FixtureRequest) -> None:
     """The law of atoms, drawn without the last permutation inside them, is caught."""
     groups = Groups.from_lists([[0, 1, 2], [2, 3]], 4)
@@ -249,6 +255,7 @@ def test_blocks_are_as_large_as_can_be_told_from_groups_and_points() -> None:
             ], shuffler
 
 
+@pytest.mark.exhaust
 def test_people_at_one_point_of_the_plane_are_exchangeable_and_others_are_not() -> None:
     """Counts of an order and of the one with two people exchanged, of 4,000 draws each: binomial, below 1e-9."""
     points = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [5.0, 2.0]]

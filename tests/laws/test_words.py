@@ -35,18 +35,18 @@ from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.window import Window
+from dovetail.shuffle.sampling import dummies as dummy_laws
 from dovetail.shuffle.sampling import lehmer_code
 from dovetail.shuffle.sampling import permutations as planar_noise
-from dovetail.shuffle.sampling.dummies import TruncatedGeometric, UserDummies
-from dovetail.shuffle.sampling.log_kernel import ERROR
+from dovetail.shuffle.sampling.dummies import SparseDummies, TruncatedGaussian, TruncatedGeometric, UserDummies
+from dovetail.shuffle.sampling.lehmer_code import ERROR
 from dovetail.shuffle.sampling.permutations import _deal
-from dovetail.text import selection as exponential
-from dovetail.text.selection import IntegerBudget, PermuteAndFlip, flip
+from dovetail.text import sampler as exponential
+from dovetail.text.sampler import IntegerBudget, PermuteAndFlip, flip
 from dovetail_protocol import mechanism as protocol_mechanism
 from dovetail_protocol.dummies import SentDummies
-from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket, geometric_digits
+from dovetail_protocol.exact_thresholds import GeometricLaw, Words, exp_bracket, geometric_digits
 from dovetail_protocol.mechanisms.unary import coins as device_coins
-from dovetail_protocol.words import Words
 
 ROOT = Path(__file__).parent.parent.parent
 Interval = tuple[Fraction, Fraction]
@@ -82,6 +82,16 @@ def coin(mass: int) -> Published:
 
 def response(k: int, own: int, masses: tuple[int, int]) -> Published:
     return {y: share(masses[y != own]) for y in range(k)}
+
+
+def direction_law(device: Any, words: tuple[int, ...], vector: tuple[float, ...]) -> Published:
+    """k-ary response to the closest of the directions, found by the analyst's program."""
+    noise = ClosestDirection(device.d, device.radius, device.epsilon, axes=device.axes)
+    drawn = np.array([words], dtype=np.uint64) & ~np.uint64(1)
+    held = int(noise._closest(drawn, noise._lifted(np.array([vector])))[0])
+    keep, lie = noise.response.device.masses
+    symbols = [word & ~1 | sign for word in words for sign in (0, 1)]
+    return {symbol: share(keep if place == held else lie) for place, symbol in enumerate(symbols)}
 
 
 def geometric_law(rate: Fraction, size: int | None = None) -> dict[int, Interval]:
@@ -426,6 +436,16 @@ def rows() -> Iterator[Row]:
                 device_unary_bits(unary, 0, drawn, 0 if heads else WORD - 1),
                 law,
             )
+    words = (3, WORD - 1)
+    for far in (0.5, -2.0):
+        device = ClosestDirection(2, 5.0, 3.0, axes=2).device
+        yield Row(
+            f"device {device} {far}",
+            "device closest_direction",
+            lambda tape, o=device, f=far: o.randomize([f, 1.0], tape.words),
+            direction_law(device, words, (far, 1.0)),
+            given=words,
+        )
     for place in (0.25, 2.3, 3.999):
         one_ = OpenNumbers(lower=0.0, upper=4.0, points=5)
         yield Row(
@@ -462,10 +482,29 @@ def rows() -> Iterator[Row]:
         yield Row(
             f"{sent} filled",
             "SentDummies.filled",
-            lambda tape, o=sent: tuple(o.filled(1, tape.words)),
+            lambda tape, o=sent: tuple(o.filled([1], tape.words)),
             filled,
             draws=3,
         )
+    sparse = SparseDummies(k=2, epsilon=20.0)  # many heads of coins are rare
+    beta = sparse.kept
+    yield Row(
+        f"{sparse} keeps",
+        "SparseDummies.places",
+        lambda tape, o=sparse: tuple(o.places(2, tape.rng).tolist()),
+        {(0, 1): beta**2, (0,): beta * (1 - beta), (1,): beta * (1 - beta), (): (1 - beta) ** 2},
+    )
+    law = {}
+    for none, one_ in product(range(4), repeat=2):
+        law[(0,) * none + (1,) * one_] = (1 - sparse.more) ** 2 * sparse.more ** (none + one_)
+    yield Row(
+        f"{sparse} adds",
+        "SparseDummies.drawn",
+        lambda tape, o=sparse: tuple(sorted(o.drawn(tape.rng).tolist())),
+        {key: (mass, mass) for key, mass in law.items()},
+        draws=5,
+        most_open=4 * sparse.more**3,
+    )
     for level in (0, 1, 3, 80):
         yield Row(
             f"flip {level}",
@@ -532,24 +571,26 @@ COUNTED = {
     "hadamard.Hadamard._randomize": "hadamard",
     "local_hashing.LocalHashing._randomize": "local_hashing",
     "open_reports.OpenNumbers._randomize": "OpenNumbers._randomize",
-    "closest_direction.ClosestDirection._randomize": "test_one_of_the_drawn_directions_is_kept_and_others_are_lies",
-    "gaussian.Gaussian._randomize": "test_rounding_before_gaussian_noise_is_right_on_average",
-    "rotated_blocks.RotatedBlocks._randomize": "rotated_blocks",
+    "closest_direction.ClosestDirection._reports": "test_one_of_the_drawn_directions_is_kept_and_others_are_lies",
+    "gaussian.Gaussian._reports": "test_rounding_before_gaussian_noise_is_right_on_average",
+    "rotated_blocks.RotatedBlocks._reports": "rotated_blocks",
     "rotated_blocks.RotatedBlocks._signs": "rotated_blocks",
     "window.Window._randomize": "window",
     "dummies.TruncatedGeometric.sample": "TruncatedGeometric.sample",
     "dummies._settle": "TruncatedGeometric.sample",
-    "dummies.UserDummies.send": "UserDummies.send",
+    "dummies.UserDummies.sent": "UserDummies.send",
+    "dummies.SparseDummies.places": "SparseDummies.places",
+    "dummies.SparseDummies.drawn": "SparseDummies.drawn",
     "lehmer_code.draw_lehmer_code": "test_a_digit_by_inversion_is_geometric_or_in_doubt_or_drawn_again",
     "lehmer_code._decide_exactly": "test_a_digit_in_doubt_is_settled_by_more_words",
     "permutations._decide_exactly": "planar_noise",
     "permutations._accepted": "planar_noise",
-    "selection.flip": "flip",
-    "selection._exact_heads": "flip",
-    "selection.PermuteAndFlip.draw": "PermuteAndFlip.draw",
-    "selection.Exponential.draw": "test_proposals_are_kept_by_their_weights_and_made_anew",
-    "device words.Words.word": "device krr",
-    "device words.Words.below": "test_a_device_draws_integers_below_a_bound_from_the_fewest_bits_and_draws_again",
+    "sampler.flip": "flip",
+    "sampler._exact_heads": "flip",
+    "sampler.PermuteAndFlip.draw": "PermuteAndFlip.draw",
+    "sampler.Exponential.draw": "test_proposals_are_kept_by_their_weights_and_made_anew",
+    "device exact_thresholds.Words.word": "device krr",
+    "device exact_thresholds.Words.below": "test_a_device_draws_integers_below_a_bound_from_fewest_bits",
     "device krr.respond": "device krr",
     "device laplace.geometric": "device laplace",
     "device laplace.Laplace.randomize": "device laplace",
@@ -559,26 +600,27 @@ COUNTED = {
     "device subset_selection.SubsetSelection.randomize": "device subset_selection",
     "device subset_selection.uniform_subset": "device subset_selection",
     "device window.Window.randomize": "device window",
+    "device closest_direction.ClosestDirection.randomize": "device closest_direction",
     "device dummies.SentDummies.messages": "SentDummies.messages",
     "device dummies.SentDummies.filled": "SentDummies.filled",
 }
 # What has no law of its own beside that of a uniform permutation, and what promises nothing.
 PERMUTES = {
-    "dummies.Dummies.add",
+    "dummies.mix_evenly",
     "dummies.UserDummies.add",
+    "noise.Noise.complete",
     "dummies.UserDummies.mix",
     "planar.PlanarLaplace._draw",
     "noisy_sort.sort_keys",
     "mallows.draw_mallows",
     "uniform.Uniform._permutation",
-    "comparison.Sattolo._permutation",
+    "rase.Sattolo._permutation",
 }
 EXEMPT = {
     "entropy.keyed_prints",  # fingerprints of ids
-    "comparison.hamming_mallows",  # in double precision, as it says
-    "comparison._uniform",
     "rotated_blocks.RotatedBlocks._flips",  # public signs
     "device sender.Backoff.seconds",  # how long a device waits
+    "device asked._uniform",  # to which grid point a device rounds its own number, before what protects it
 }
 
 
@@ -587,7 +629,7 @@ ASKS = ("words", "narrow", "below", "bits", "word", "permutation")
 
 def draws() -> Iterator[str]:
     """Functions of the exact samplers' folders that ask for words, those of devices after the word device."""
-    inside = ("randomize/**/*.py", "shuffle/**/*.py", "core/**/*.py", "text/selection.py")
+    inside = ("randomize/**/*.py", "shuffle/**/*.py", "core/**/*.py", "text/sampler.py")
     files = [(ROOT / "src/dovetail", glob, "") for glob in inside] + [(ROOT / "device/src", "**/*.py", "device ")]
     for folder, glob, prefix in files:
         for path in sorted(folder.glob(glob)):
@@ -703,7 +745,7 @@ class Bits(Words):
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8, 9])
-def test_a_device_draws_integers_below_a_bound_from_the_fewest_bits_and_draws_again(bound: int) -> None:
+def test_a_device_draws_integers_below_a_bound_from_fewest_bits(bound: int) -> None:
     size = 1 << (bound - 1).bit_length()
     law = exact_law(lambda tape: Bits(tape).below(bound), draws=1)
     assert law.masses == dict.fromkeys(range(bound), Fraction(1, size)) and law.open == Fraction(size - bound, size)
@@ -786,6 +828,31 @@ def test_discrete_gaussian_numbers_are_kept_with_the_published_probability(
             (rate, count), (one, _), (rest, most) = asked[:3]
             assert (rate, count, one) == (Fraction(1, t), 1, 1)
             assert int(gamma) + Fraction(int(rest[0]), most) == gamma
+
+
+def test_a_truncated_gaussian_number_is_the_first_within_reach_of_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So its law is that of the discrete Gaussian, given that it lies there; every draw is of the whole variance."""
+    law, asked = TruncatedGaussian(Fraction(9, 2), 2), []
+    for drawn in product((-3, -2, 0, 2, 3), repeat=3):
+        left = [*drawn, 1]
+
+        def told(variance: Fraction, count: int, rng: Any, left: list[int] = left) -> np.ndarray:
+            asked.append((variance, count))
+            return np.array([left.pop(0) for _ in range(count)])
+
+        monkeypatch.setattr(dummy_laws, "discrete_gaussian", told)
+        first = next(one for one in (*drawn, 1) if abs(one) <= 2)
+        assert law.sample(1, Chosen([])).tolist() == [first + 2]
+    assert set(asked) == {(Fraction(9, 2), 1)}
+    several = [3, 1, -4, 5, -2, 2]  # of three the first and the last are drawn again, the first one twice
+    monkeypatch.setattr(
+        dummy_laws, "discrete_gaussian", lambda v, count, rng: np.array([several.pop(0) for _ in range(count)])
+    )
+    assert law.sample(3, Chosen([])).tolist() == [4, 3, 0] and several == []
+    weights = [exp_bracket(Fraction(-(k * k), 9)) for k in range(-2, 3)]
+    for place, (low, high) in enumerate(weights):
+        others = [sum(one[end] for one in weights) for end in (0, 1)]
+        assert float(low / others[1]) * (1 - 1e-14) <= law.masses[place] <= float(high / others[0]) * (1 + 1e-14)
 
 
 def test_the_variance_of_discrete_gaussian_noise_fits_62_bits() -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.entropy import Words as WordArray
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import Words
 
 WORD = 1 << 64
 FEW = 1 << 9  # values of a draw that are all tried

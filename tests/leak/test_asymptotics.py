@@ -21,6 +21,7 @@ def test_the_largest_normal_has_its_closed_forms() -> None:
     assert normal_maximum(10**6) < sqrt(2 * log(10**6))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("k", [2, 3, 5, 10, 100])
 def test_leakage_reaches_its_limit_and_the_printed_constant_does_not_hold(k: int) -> None:
     channel = KRRChannel.of(k, 0.8)
@@ -36,6 +37,7 @@ def test_the_limit_needs_reports_that_favour_the_truth() -> None:
         normal_limit(KRRChannel(3, 1, 2), n=10)
 
 
+@pytest.mark.exhaust
 def test_random_gains_stay_below_the_exponential_bound(rng: Entropy) -> None:
     draw, caught = np.random.default_rng(rng.words(2)), 0
     for _ in range(20):

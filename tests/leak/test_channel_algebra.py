@@ -112,6 +112,7 @@ def test_structured_channels_enter_the_algebra() -> None:
     np.testing.assert_allclose(twice, krr.matrix() @ krr.matrix(), rtol=1e-15)
 
 
+@pytest.mark.exhaust
 def test_what_does_not_fit_is_refused() -> None:
     two, three = channels.identity(2), channels.identity(3)
     for call, message in (

@@ -85,6 +85,7 @@ def test_the_excess_stays_below_its_chernoff_bound_and_falls_exponentially() -> 
     assert rate <= seen[-1] <= 1.05 * rate  # a power of n in front of e^(-nI)
 
 
+@pytest.mark.exhaust
 def test_a_million_people_with_three_kinds_of_report_take_two_sums() -> None:
     for prior in ([0.4, 0.4, 0.2], [0.34, 0.33, 0.33]):
         seen = vulnerability(KRRChannel.of(3, 0.6), n=10**6, prior=prior)
@@ -104,6 +105,7 @@ def test_nobody_gains_when_no_report_can_change_the_guess() -> None:
     assert vulnerability(KRRChannel.of(3, 0.4), n=50, prior=[0.8, 0.1, 0.1]).randomized_shuffled_leakage == 0.0
 
 
+@pytest.mark.exhaust
 def test_a_sampled_interval_covers_the_enumerated_value(rng: Entropy, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = joint(KRRChannel.of(4, 0.6).matrix(), np.array([0.3, 0.3, 0.2, 0.2]))
     truth = iid_leakage(rows, n=30)
@@ -121,14 +123,28 @@ def test_a_sampled_interval_covers_the_enumerated_value(rng: Entropy, monkeypatc
     expect_caught(expect_at_least, np.abs(values - truth.value) <= sixth, 0.9)
 
 
+@pytest.mark.exhaust
 def test_without_randomness_nothing_is_sampled(rng: Entropy) -> None:
-    prior = [0.3, 0.2, 0.2, 0.15, 0.15]
+    prior = [0.21, 0.2, 0.2, 0.2, 0.19]
     with pytest.raises(UnsupportedError, match="Pass `rng` to sample"):
         vulnerability(KRRChannel.of(5, 0.7), n=1_000, prior=prior)
     seen = vulnerability(KRRChannel.of(5, 0.7), n=1_000, prior=prior, rng=rng)
     assert seen.method == "sampled" and seen.level == 1.0 - 1e-6
     assert seen.randomized_shuffled_bracket.contains(seen.randomized_shuffled)
     assert seen.shuffled_bracket.gap < 1e-12  # shuffling alone is still summed exactly
+
+
+@pytest.mark.exhaust
+def test_skewed_shares_in_a_large_crowd_are_bounded_where_they_cannot_be_summed(rng: Entropy) -> None:
+    prior = [0.5, 0.2, 0.15, 0.1, 0.05]
+    for chosen in (None, rng):
+        seen = vulnerability(KRRChannel.of(5, 0.5), n=10**6, prior=prior, rng=chosen)
+        assert seen.method == "bracket" and 0.0 <= seen.randomized_shuffled_leakage <= seen.shuffled_leakage + 1e-8
+        assert seen.randomized_shuffled_bracket.contains(0.5) and seen.randomized_shuffled <= 0.5 + 1e-8
+    close = joint(KRRChannel.of(4, 0.9).matrix(), np.array([0.31, 0.27, 0.22, 0.2]))
+    advantage, law = ((close[:-1] - close[0]) / close[-1])[1:], close[-1]
+    for n in (10, 40):  # where it can be summed, the bound is above
+        assert iid_leakage(close, n=n).value <= sampled.chernoff_bound(advantage, law, n)
 
 
 def test_draws_are_cut_where_the_bound_says_that_little_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +161,7 @@ def test_draws_are_cut_where_the_bound_says_that_little_is_missed(monkeypatch: p
 
 
 def test_a_sampled_interval_narrows_with_the_crowd(rng: Entropy) -> None:
-    prior = np.array([0.22, 0.2, 0.2, 0.19, 0.19])
+    prior = np.array([0.202, 0.2, 0.2, 0.199, 0.199])
     rows = joint(KRRChannel.of(5, 0.7).matrix(), prior)
     found = iid_leakage(rows, n=10**5, rng=rng)
     assert found.method == "sampled"

@@ -99,6 +99,7 @@ def test_the_aliasing_error_holds_what_both_tails_fold_back(n: int) -> None:
         assert folded <= aliasing_error(n, nodes) <= 3.0 * folded
 
 
+@EXHAUST
 def test_a_sum_that_takes_too_long_is_refused_with_its_cost() -> None:
     for n, k in ((10**9, 3), (10**12, 3), (10**9, 4)):
         with pytest.raises(UnsupportedError, match="terms; the limit is"):

@@ -41,6 +41,7 @@ def test_random_channels_get_a_witness_or_an_adversary(seed: int) -> None:
         assert is_evidence(first, second, refined_by(first, second))
 
 
+@pytest.mark.exhaust
 def test_random_channels_are_of_both_kinds_often_enough_to_test_both() -> None:
     answers = [refined_by(channel(s, 2, 3), channel(s, 2, 2)).holds for s in range(30)]
     assert 5 < sum(answers) < 25

@@ -7,6 +7,7 @@ from math import factorial
 
 import numpy as np
 import pytest
+from studies.qif_tables.run import format_fractions, format_polynomials
 from tests.leak.exact_examples import channel
 
 from dovetail.core.channel import DenseChannel, KRRChannel
@@ -14,7 +15,6 @@ from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
 from dovetail.leak.qif import shuffle_channels as small
 from dovetail.leak.qif.channels import cascade, equivalent
 from dovetail.leak.qif.inputs import normalize
-from dovetail.leak.qif.shuffle_channels import format_fractions, format_polynomials
 from dovetail.leak.qif.vulnerability import posterior_vulnerability
 from dovetail.randomize.krr import KRR
 
@@ -56,6 +56,7 @@ def test_the_reduced_randomization_is_definition_23(k: int, r: int, n: int) -> N
     assert found.cells.tolist() == [[expected[a, b] for b in found.outputs] for a in found.inputs]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("k", "r", "n"), SHAPES)
 def test_shuffling_commutes_with_any_randomizer_that_everybody_shares(k: int, r: int, n: int) -> None:
     person = channel(n, k, r)

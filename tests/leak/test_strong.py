@@ -149,6 +149,7 @@ def test_many_values_and_mixed_knowledge_give_a_bracket_and_say_so() -> None:
     assert ends.upper < seen.randomized
 
 
+@pytest.mark.exhaust
 def test_more_is_hidden_behind_more_people_whatever_is_known() -> None:
     channel = KRRChannel.of(7, 0.8)
     bounds = [blanket_upper_bound(channel, n=n) for n in (1, 2, 10, 100, 1_000, 10**5)]
@@ -196,6 +197,7 @@ def test_a_million_with_two_values_and_ten_thousand_with_three_are_exact() -> No
     assert three.error_bound < 1e-10
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("k", "n"), tiered([(2, 10**5), (2, 10**6), (3, 10**4), (3, 10**5)], first=lambda case: case[0] == 2)
 )
@@ -245,6 +247,7 @@ def test_others_who_are_all_alike_are_strong_bounds_where_they_are_too_many_to_s
     assert ends.randomized_shuffled_bracket.contains(exact.randomized_shuffled)
 
 
+@pytest.mark.exhaust
 def test_one_step_bounds_every_knowledge_almost_as_tightly(monkeypatch: pytest.MonkeyPatch) -> None:
     channel, n = KRRChannel.of(7, 0.8), 100_000
     fine = blanket_upper_bound(channel, n=n)

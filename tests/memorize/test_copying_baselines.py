@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from dovetail.core.entropy import simulation
+from dovetail.core.errors import DataError
 from dovetail.memorize.copying.baselines import (
     authenticity,
     curve_of,
     different_bins,
     feature_likelihood,
     frechet_distance,
+    likelihood_bandwidth,
     neighbour_accuracy,
     precision_recall,
     three_sample_mmd,
@@ -49,6 +51,7 @@ def test_equal_histograms_reach_precision_and_recall_one_at_an_odd_number_of_ang
     assert max(np.minimum(*curve_of(share, share, angles=angles + 1))) < 1.0
 
 
+@pytest.mark.exhaust
 def test_precision_and_recall_do_not_see_copies() -> None:
     found = precision_recall(TRAIN, TRAIN, repeats=2, rng=simulation(1))
     assert found.precision > 0.99 and found.recall > 0.99
@@ -103,3 +106,37 @@ def test_feature_likelihood_has_a_larger_gap_for_copies_and_none_beyond_fresh_da
         found, scale = feature_likelihood(train, fresh, made, rng=simulation(1))
         gaps[name] = found.gap - scale.gap
     assert gaps["copier"] > 100 > 20 > abs(gaps["honest"])
+
+
+def kernel_density(x: np.ndarray, train: np.ndarray, sigma: float) -> np.ndarray:
+    """The density (2.4) of points x (n, d), by its definition."""
+    d = train.shape[1]
+    far = ((x[:, None] - train) ** 2).sum(axis=2)
+    return np.asarray(np.exp(-far / (2 * sigma**2)).sum(axis=1) / ((2 * np.pi) ** (d / 2) * len(train) * sigma**d))
+
+
+@pytest.mark.exhaust
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_likeliest_bandwidth_is_a_maximum_and_meets_the_identity_of_lemma_3(d: int) -> None:
+    draw = np.random.default_rng(7)
+    train, fresh = draw.normal(size=(60, d)), draw.normal(size=(40, d))
+    sigma = likelihood_bandwidth(train, fresh)
+    at = {s: np.log(kernel_density(fresh, train, s)).mean() for s in sigma * np.geomspace(0.3, 20, 41)}
+    here = np.log(kernel_density(fresh, train, sigma)).mean()
+    assert here >= max(at.values()) and here > at[min(at)] and here > at[max(at)]
+    far = ((fresh[:, None] - train) ** 2).sum(axis=2)
+    belief = np.exp(-far / (2 * sigma**2)) / np.exp(-far / (2 * sigma**2)).sum(axis=1, keepdims=True)
+    on_fresh = float((belief * far).sum(axis=1).mean())
+    assert on_fresh == pytest.approx(d * sigma**2, rel=1e-5)
+    if d == 1:  # the right side of the lemma, by quadrature over draws of the density
+        y = np.linspace(train.min() - 12 * sigma, train.max() + 12 * sigma, 40_001)[:, None]
+        far = (y - train.T) ** 2
+        belief = np.exp(-far / (2 * sigma**2))
+        inner = (belief * far).sum(axis=1) / np.maximum(belief.sum(axis=1), 1e-300)
+        assert np.trapezoid(inner * kernel_density(y, train, sigma), y[:, 0]) == pytest.approx(on_fresh, rel=2e-5)
+
+
+def test_copies_alone_have_no_likeliest_bandwidth() -> None:
+    train = np.array([[0.0, 1.0], [2.0, 5.0]])
+    with pytest.raises(DataError, match="must hold a point that is no training point"):
+        likelihood_bandwidth(train, train)

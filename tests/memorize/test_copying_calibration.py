@@ -42,6 +42,7 @@ def expect_calibrated(fired: dict[str, np.ndarray], *, seen: float) -> None:
     expect_share(fired["verdict"], 0.0, 0.1, [2 * seen])
 
 
+@pytest.mark.exhaust
 def test_independent_distances_are_seldom_rejected() -> None:
     fired = []
     for seed in range(RUNS):

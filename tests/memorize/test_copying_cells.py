@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import make_moons
 from sklearn.neighbors import KernelDensity
 
+from dovetail.core.entropy import simulation
 from dovetail.memorize.copying.cells import compare_cells, count_cells
 from dovetail.memorize.copying.data_copying import CopyingTest
 from dovetail.memorize.copying.search import TrainingIndex
@@ -52,6 +53,7 @@ def test_the_published_formulas_reproduce_the_reference_table(
     assert mean[3:] == pytest.approx([over, under], abs=0.02)
 
 
+@pytest.mark.exhaust
 def test_a_copied_cell_is_found_although_the_averages_say_the_opposite(moons: CopyingTest) -> None:
     found = moons.test(masked(moons, 0), baselines=False)
     assert found.overall.z > 0 and found.cells.c_t is not None and found.cells.c_t > 0
@@ -60,6 +62,7 @@ def test_a_copied_cell_is_found_although_the_averages_say_the_opposite(moons: Co
     assert found.verdict == "copying" and "holdout ratio of a cell" in found.fired
 
 
+@pytest.mark.exhaust
 def test_scaling_moving_and_permuting_the_data_change_no_verdict(moons: CopyingTest) -> None:
     generated, order = masked(moons, 0), np.random.default_rng(1).permutation
     plain = moons.test(generated, baselines=False)
@@ -73,6 +76,7 @@ def test_scaling_moving_and_permuting_the_data_change_no_verdict(moons: CopyingT
     assert found.verdict == plain.verdict and found.overall.z == pytest.approx(plain.overall.z)
 
 
+@pytest.mark.exhaust
 def test_neighbours_in_the_cell_are_no_nearer_than_neighbours_anywhere(moons: CopyingTest) -> None:
     labels, cell = moons.cells_of(TRAIN), moons.cells_of(FRESH)
     for number in range(5):
@@ -80,6 +84,7 @@ def test_neighbours_in_the_cell_are_no_nearer_than_neighbours_anywhere(moons: Co
         assert (inside >= moons.distances[cell == number]).all()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("width", [3, 40])
 def test_a_training_point_less_moves_no_point_nearer(width: int) -> None:
     draw = np.random.default_rng(2).standard_normal
@@ -125,6 +130,7 @@ def test_the_number_of_cells_follows_the_smallest_sample() -> None:
     assert count_cells(100, 10_000, 10_000) == 5 and count_cells(100, 30, 30) == 1
 
 
+@pytest.mark.exhaust
 def test_a_small_training_sample_is_cross_fitted_and_still_calibrated_in_sign() -> None:
     draw = np.random.default_rng(7).standard_normal
     prepared = CopyingTest.prepare(draw((120, 2)), draw((1000, 2)))
@@ -134,6 +140,7 @@ def test_a_small_training_sample_is_cross_fitted_and_still_calibrated_in_sign() 
     assert found.verdict == "copying"
 
 
+@pytest.mark.exhaust
 def test_the_smallest_share_that_a_cell_shows_follows_the_level_where_cells_are_cross_fitted() -> None:
     draw = np.random.default_rng(9).standard_normal
     train, fresh, made = draw((60, 2)), draw((120, 2)), draw((120, 2))
@@ -144,3 +151,20 @@ def test_the_smallest_share_that_a_cell_shows_follows_the_level_where_cells_are_
         for level in (0.05, 0.001)
     ]
     assert all(strict.detectable > usual.detectable for usual, strict in zip(*shares, strict=True))
+
+
+@pytest.mark.parametrize("powers", [(30.0, 3.0), (4.0, 0.25)], ids=["both move", "they cancel"])
+def test_the_average_over_the_root_of_n_tends_to_its_limit(powers: tuple[float, float]) -> None:
+    """Distances U and U^(1/a) in a cell have Delta = a / (a + 1); the shares of Q are not those of P."""
+    n, m, p, q = 20_000, 10_000, np.array([0.3, 0.7]), np.array([0.5, 0.5])
+    draw, r = np.random.default_rng(11), m / n
+    in_p, in_q = (np.repeat([0, 1], np.rint(share * size).astype(int)) for share, size in ((p, n), (q, m)))
+    generated = draw.random(m) ** (1 / np.array(powers)[in_q])
+    found = compare_cells((draw.random(n), in_p), (generated, in_q), rng=simulation(1))
+    delta, scale = np.array(powers) / (np.array(powers) + 1), np.sqrt(12 * r * p * q / (p + r * q))
+    limit = float((p * (delta - 0.5) * scale).sum())
+    # a cell's estimate misses Delta by t with a chance of at most 2 exp(-2 t^2 nm/(n+m)); 1e-10 for each of two cells
+    missed = np.sqrt(np.log(2e10) / 2 * (p * n + q * m) / (p * n * q * m))
+    assert found.c_t is not None
+    assert abs(found.c_t / np.sqrt(n) - limit) <= float((p * missed * scale).sum()) + 1e-3 * abs(limit)
+    assert abs(limit) > 3 * float((p * missed * scale).sum()) or powers[0] == 4.0

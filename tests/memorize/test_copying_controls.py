@@ -15,7 +15,7 @@ from dovetail.memorize.copying.controls import (
     paired_tail,
     tail_test,
 )
-from dovetail.memorize.copying.data_copying import CopyingTest, detect_copying
+from dovetail.memorize.copying.data_copying import CopyingTest
 from dovetail.memorize.copying.rank_test import clopper_pearson, copied_fraction, detectable_by_tail
 from dovetail.memorize.copying.result import apart
 from dovetail.memorize.copying.search import TrainingIndex, duplicates_of, row_keys
@@ -38,6 +38,7 @@ def shrunk(
     return neighbours(train, generated), neighbours(holdout, generated)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("scale", "width"), [(1.0, 5), (0.5, 5), (0.05, 2)])
 def test_a_shrunk_or_collapsed_model_trips_no_control(scale: float, width: int) -> None:
     pairs = [shrunk(seed, scale=scale, width=width) for seed in range(300)]
@@ -47,6 +48,7 @@ def test_a_shrunk_or_collapsed_model_trips_no_control(scale: float, width: int) 
         expect_caught(expect_share, [*fired, *[True] * 60], 0.0, 0.05, [0.2])
 
 
+@pytest.mark.exhaust
 def test_copies_in_a_shrunk_model_trip_them() -> None:
     pairs = [shrunk(seed, scale=0.9, copies=15, width=20) for seed in range(20)]
     assert all(holdout_ratio(*pair, size=150).p < 1e-3 and paired_tail(*pair).p < 0.002 for pair in pairs)
@@ -72,6 +74,7 @@ def test_the_error_of_the_holdout_share_is_that_of_all_ways_to_halve_the_pool() 
     assert found.share == 5 / 8 and found.standard_error == pytest.approx(np.std(shares), rel=1e-12)
 
 
+@pytest.mark.exhaust
 def test_the_error_of_the_holdout_share_counts_what_shares_a_neighbour() -> None:
     z = []
     for seed in range(400):
@@ -100,6 +103,7 @@ def test_membership_is_seen_by_distances_to_the_generated_sample() -> None:
     assert low < found.hits_at_one_percent < high
 
 
+@pytest.mark.exhaust
 def test_the_tail_test_sees_one_percent_of_copies_with_power_point_eight() -> None:
     assert detectable_by_tail(1000, 1000, 10) == pytest.approx(0.0096, abs=2e-4)
     fired = []
@@ -115,6 +119,7 @@ def test_ties_at_the_last_place_are_broken_evenly() -> None:
     assert np.mean(shares) == pytest.approx(0.5, abs=6 * 0.5 / np.sqrt(3000))
 
 
+@pytest.mark.exhaust
 def test_the_copied_share_is_bounded_from_below() -> None:
     held, naive = [], []
     for seed in range(1500):
@@ -135,6 +140,7 @@ def test_clopper_pearson_ends_are_those_of_the_binomial_tails() -> None:
     assert binom.sf(6, 40, low) == pytest.approx(0.025) and binom.cdf(7, 40, high) == pytest.approx(0.025)
 
 
+@pytest.mark.exhaust
 def test_honest_rows_that_repeat_trip_no_control_where_more_are_held_out_than_trained_on() -> None:
     """Zipf's law over 3,000 kinds of rows; at level .05 more than 3 of 12 fire with a chance of .002, and all did."""
     kinds, weights = np.random.default_rng(5).standard_normal((3000, 3)).round(1), 1 / np.arange(1, 3001)
@@ -162,6 +168,7 @@ def answers(draw: np.random.Generator) -> list[np.ndarray]:
             for n, s in ((1500, 0.54), (500, 0.54), (500, 0.27))]  # fmt: skip
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("samples", [placed, answers])
 def test_rows_that_coincide_in_honest_data_are_no_literal_copies(samples: Any) -> None:
     """Of 60 at most two: with level .01 three or more have a chance of .02; a rule that takes columns of many digits
@@ -174,6 +181,7 @@ def test_rows_that_coincide_in_honest_data_are_no_literal_copies(samples: Any) -
     assert met > 10 and called <= 2
 
 
+@pytest.mark.exhaust
 def test_a_mean_of_few_rows_in_many_columns_is_not_said_to_repeat_them() -> None:
     draw = np.random.default_rng(0).standard_normal
     train, fresh = draw((200, 500)), draw((200, 500))
@@ -194,7 +202,7 @@ def test_equal_rows_are_literal_copies_from_six_on_where_the_samples_are_equally
 @pytest.mark.exhaust
 def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
     draw = np.random.default_rng(8).standard_normal
-    found = detect_copying(draw((800, 10)), draw((600, 10)), 0.8 * draw((600, 10)))
+    found = CopyingTest.prepare(draw((800, 10)), draw((600, 10))).test(0.8 * draw((600, 10)))
     assert found.verdict == "closer" and "shrinks" in found.sentence
     assert not any(name in found.fired for name in found.controls)
 
@@ -204,19 +212,19 @@ def test_a_few_literal_copies_are_copying_and_a_single_one_is_told() -> None:
     draw = np.random.default_rng(9).standard_normal
     train, fresh, generated = draw((500, 4)), draw((500, 4)), draw((500, 4))
     generated[0] = train[17]
-    found = detect_copying(train, fresh, generated)
+    found = CopyingTest.prepare(train, fresh).test(generated)
     assert found.verdict == "nothing found" and found.duplicates.generated == 1
     assert any("1 generated rows stand in the training sample" in line for line in found.warnings)
     assert (found.nearest[0].generated, found.nearest[0].train, found.nearest[0].distance) == (0, 17, 0.0)
     generated[1:6] = train[18:23]
-    found = detect_copying(train, fresh, generated)
+    found = CopyingTest.prepare(train, fresh).test(generated)
     assert found.verdict == "copying" and "literal copies" in found.fired and found.duplicates.literal
 
 
 @pytest.mark.exhaust
 def test_what_found_nothing_says_what_it_would_have_found() -> None:
     draw = np.random.default_rng(10).standard_normal
-    found = detect_copying(draw((500, 4)), draw((400, 4)), draw((400, 4)))
+    found = CopyingTest.prepare(draw((500, 4)), draw((400, 4))).test(draw((400, 4)))
     assert found.verdict == "nothing found" and "would have been found" in found.sentence
     assert found.document()["minimum_detectable_share"]["all_points"] == pytest.approx(
         2.4865 * np.sqrt(1 / 600), rel=1e-3
@@ -230,9 +238,9 @@ def test_a_single_coincidence_in_discrete_data_is_no_copy_and_many_are() -> None
     fresh, generated = np.setdiff1d(fresh, train), np.setdiff1d(generated, train)
     generated[:1] = train[:1]
     rows = [np.stack([one // 80, one % 80], axis=1).astype(float) for one in (train, fresh, generated)]
-    assert "literal copies" not in detect_copying(*rows).fired
+    assert "literal copies" not in CopyingTest.prepare(*rows[:2]).test(rows[2]).fired
     rows[2][:8] = rows[0][:8]
-    assert "literal copies" in detect_copying(*rows).fired
+    assert "literal copies" in CopyingTest.prepare(*rows[:2]).test(rows[2]).fired
 
 
 @pytest.mark.exhaust
@@ -240,7 +248,7 @@ def test_distinct_rows_keep_their_places_in_the_sample() -> None:
     draw = np.random.default_rng(12).standard_normal
     train, generated = draw((300, 3)), draw((300, 3))
     generated[:100], generated[200] = generated[100], train[5]
-    found = detect_copying(train, draw((300, 3)), generated, deduplicate=True)
+    found = CopyingTest.prepare(train, draw((300, 3)), deduplicate=True).test(generated)
     assert found.m == 200 and (found.nearest[0].generated, found.nearest[0].train) == (200, 5)
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from dovetail.cli.main import invoke
 from dovetail.core.errors import DataError, DovetailError
 from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.mixed_types import MixedTypes
+from dovetail.memorize.sample_files import MixedTypes
 
 KEYS = (
     "n", "z", "delta", "p_copying", "p_underfitting", "c_t", "c_t_standardized", "cells", "covered", "duplicates",
@@ -78,6 +78,7 @@ def test_a_table_is_tested_and_its_copies_are_named(capsys: pytest.CaptureFixtur
     assert "use --force" in refusal(capsys, *COPYING, "--report", "page.html")
 
 
+@pytest.mark.exhaust
 def test_only_columns_that_are_constant_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert document(capsys, *COPYING, "--no-baselines")["warnings"] == []
     pl.read_csv("t.csv").with_columns(town=pl.lit("north")).write_csv("t.csv")
@@ -85,6 +86,7 @@ def test_only_columns_that_are_constant_are_called_so(capsys: pytest.CaptureFixt
     assert "Constant in the training sample" in told and "1 columns" in told
 
 
+@pytest.mark.exhaust
 def test_several_models_share_one_index_and_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, *COPYING, "--generated", "good.csv", "--no-baselines")
     assert [one["verdict"] for one in found["results"]] == ["copying", "nothing found"]
@@ -97,12 +99,14 @@ def test_cells_may_be_the_categories_of_a_column(capsys: pytest.CaptureFixture[s
     assert len(found["cells"]) == 3 and found["formulas"] == "published code"
 
 
+@pytest.mark.exhaust
 def test_parquet_and_csv_of_one_table_give_one_result(capsys: pytest.CaptureFixture[str]) -> None:
     one = document(capsys, *COPYING, "--no-baselines")
     other = document(capsys, *COPYING[:4], "--fresh", "p.parquet", "--generated", "q.csv", "--no-baselines")
     assert one == other
 
 
+@pytest.mark.exhaust
 def test_arrays_and_images_are_tested_and_copies_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     draw = np.random.default_rng(5)
     pictures = draw.integers(0, 256, (180, 6, 6), dtype=np.uint8)
@@ -237,6 +241,7 @@ def test_a_table_that_is_written_otherwise_gets_a_line_that_this_verb_can_follow
     assert told in line and "[data]" not in line
 
 
+@pytest.mark.exhaust
 def test_overlapping_rows_can_be_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     pl.concat([people(2, 400), people(1, 600).head(40)]).write_csv("p.csv")
     found = document(capsys, *COPYING, "--overlap", "drop", "--no-baselines")
@@ -247,7 +252,7 @@ def test_rows_that_coincide_by_chance_are_not_dropped_from_one_sample_alone() ->
     draw = np.random.default_rng(1)
     train, fresh, made = (draw.normal(size=(300, 1)).round(2) for _ in range(3))
     with pytest.raises(
-        DataError, match=r"have a twin in a sample of this size, so rows coincide by chance.*--overlap keep"
+        DataError, match=r"have an equal in such a sample, so rows coincide by chance.*--overlap keep"
     ):
         CopyingTest.prepare(train, fresh, overlap="drop")
     assert CopyingTest.prepare(train, fresh, overlap="keep").test(made, baselines=False).verdict == "nothing found"
@@ -295,6 +300,7 @@ def test_the_lines_of_the_documentation_run_and_print_what_they_say(capsys: pyte
     assert capsys.readouterr().out.strip() == "nothing found | copying"
 
 
+@pytest.mark.exhaust
 def test_a_table_of_few_distinct_rows_is_tested_with_all_measures() -> None:
     draw = np.random.default_rng(6)
     train, fresh, made = (draw.integers(0, 2, (600, 1)).astype(float) for _ in range(3))
@@ -326,6 +332,7 @@ def test_generated_categories_that_are_mostly_unknown_are_refused(capsys: pytest
     assert "q.csv: column 'town' holds" in told and "400 of 400" in told and "write them alike" in told
 
 
+@pytest.mark.exhaust
 def test_a_generated_folder_may_be_called_like_another_sample(capsys: pytest.CaptureFixture[str]) -> None:
     draw = np.random.default_rng(6)
     pictures = draw.integers(0, 256, (100, 4, 4), dtype=np.uint8)
@@ -357,6 +364,7 @@ def test_what_cannot_be_computed_with_is_refused_in_one_line(unit: complex, opti
         CopyingTest.prepare(unit * draw((40, 2)), unit * draw((30, 2)), **options)
 
 
+@pytest.mark.exhaust
 def test_the_largest_and_smallest_numbers_give_the_result_of_others() -> None:
     draw = np.random.default_rng(8).standard_normal
     train, fresh, made = draw((60, 3)), draw((40, 3)), draw((40, 3))
@@ -364,6 +372,7 @@ def test_the_largest_and_smallest_numbers_give_the_result_of_others() -> None:
     assert len({one.overall for one in found}) == 1 and len({one.verdict for one in found}) == 1
 
 
+@pytest.mark.exhaust
 def test_grey_images_of_sixteen_bits_keep_their_shades(capsys: pytest.CaptureFixture[str]) -> None:
     draw = np.random.default_rng(5)
     pictures = draw.integers(0, 256, (60, 4, 4), dtype=np.uint16)
@@ -384,4 +393,4 @@ def test_options_that_say_nothing_and_reports_that_are_folders_are_refused_at_on
 ) -> None:
     assert "--image-shape is for arrays" in refusal(capsys, *COPYING, "--image-shape", "2x2")
     assert "--tail must be" in refusal(capsys, *COPYING, "--tail", "100000")
-    assert refusal(capsys, *COPYING, "--report", ".", "--force").endswith(".: is a folder; name a file.")
+    assert refusal(capsys, *COPYING, "--report", ".", "--force").endswith(".: is a folder; name another place.")

@@ -47,6 +47,7 @@ def test_rounded_values_that_coincide_by_chance_are_no_overlap(table: Draw, dist
     assert np.mean(shares) > 0.1
 
 
+@pytest.mark.exhaust
 def test_few_coincidences_of_small_tables_are_refused_in_at_most_one_of_a_hundred() -> None:
     """300 tables of 100 rows, in which 3 % coincide; more than 10 refusals at a rate of 1 % have a chance of 3e-4."""
     draws = [np.random.default_rng(seed) for seed in range(300)]
@@ -64,6 +65,7 @@ def test_a_leak_is_refused_with_what_chance_explains(table: Draw, share: float) 
             apart(train, fresh, overlap="refuse")
 
 
+@pytest.mark.exhaust
 def test_an_honest_table_of_rounded_values_is_tested_without_a_flag() -> None:
     draw = np.random.default_rng(1)
     train, fresh, made = (three_columns(draw, count) for count in (600, 400, 400))

@@ -18,6 +18,7 @@ from dovetail.memorize.copying.rank_test import (
     benjamini_hochberg,
     delta_interval,
     detectable_by_ranks,
+    deviation_bound,
     exact_law,
     holm,
     midrank_variance,
@@ -135,6 +136,7 @@ def test_exact_p_values_keep_the_level_where_normal_ones_do_not() -> None:
     assert sum(rejections(True, 200)) >= sum(exact)
 
 
+@pytest.mark.exhaust
 def test_the_minimum_detectable_share_is_met_by_simulation() -> None:
     n = m = 500
     share = detectable_by_ranks(n, m)
@@ -151,6 +153,7 @@ def covered(intervals: list[tuple[float, float]], truth: float) -> list[bool]:
     return [low <= truth <= high for low, high in intervals]
 
 
+@pytest.mark.exhaust
 def test_intervals_of_delta_cover_and_have_width_at_the_ends() -> None:
     intervals = []
     for seed in range(1500):
@@ -203,3 +206,15 @@ def test_the_published_mean_adds_half_over_sigma_whatever_the_sign() -> None:
     shift = 0.5 / np.sqrt(100 * 100 * 201 / 12)
     assert reference_z(fresh, generated) - ours.z == pytest.approx(shift)
     assert reference_z(generated, fresh) + ours.z == pytest.approx(shift)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (6, 6), (9, 3)])
+def test_theorem_1_needs_a_factor_of_two_and_holds_with_it(n: int, m: int) -> None:
+    """For L(P) = L(Q), whose exact law of U is that of all assignments."""
+    ranks = np.arange(1.0, n + m + 1)
+    off = np.abs((sums(ranks, m) - m * (m + 1) / 2) / (m * n) - 0.5)
+    for t in np.unique(off):
+        assert np.mean(off >= t - 1e-12) <= deviation_bound(float(t), n=n, m=m)
+    if (n, m) == (1, 1):
+        printed = np.exp(-2 * 0.5**2 / 2)
+        assert np.mean(off >= 0.5) == 1.0 > printed and round(float(printed), 3) == 0.779

@@ -1,5 +1,6 @@
 """A rehearsal runs the test for data-copying on its own released table, where it has rows to compare."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,7 @@ def rehearsed(epsilon: float, *, public: list[str], people: int = 600) -> Any:
     return rehearse(asked, rng=dt.simulation(2)).document()
 
 
+@pytest.mark.exhaust
 def test_public_columns_that_single_people_out_are_copied_and_the_report_says_so() -> None:
     found = rehearsed(1.0, public=["age", "weight"])
     copying = found["copying"]
@@ -42,6 +44,7 @@ def test_public_columns_that_single_people_out_are_copied_and_the_report_says_so
     assert "of 300 released rows" in note and "Public columns leave as they are" in note
 
 
+@pytest.mark.exhaust
 def test_columns_that_many_share_repeat_by_coincidence() -> None:
     copying = rehearsed(1.0, public=["age"])["copying"]
     assert copying["coincidences"] == copying["copies"] == 1.0 and copying["verdict"] == "nothing found"
@@ -54,6 +57,15 @@ def test_where_it_does_not_apply_the_reason_is_given(options: Any, why: str) -> 
     found = rehearsed(1.0, **options)
     assert found["copying"]["value"] is None and why in found["copying"]["reason"]
     assert section_notes(found)[0] == f"Test for copied rows does not apply: {found['copying']['reason']}."
+
+
+@pytest.mark.exhaust
+def test_where_the_test_cannot_run_the_other_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rehearsed(1.0, public=["age"])
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    found = rehearsed(1.0, public=["age"])
+    assert "needs sklearn" in found["copying"]["reason"] and "value" not in found["label_inference"]
+    assert found["label_inference"] == whole["label_inference"]
 
 
 def test_a_section_with_the_name_of_another_part_of_a_report_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ def clustered(seed: int, count: int) -> Any:
 TRAIN = clustered(1, 3_000)
 
 
+@pytest.mark.exhaust
 def test_all_lists_together_find_the_nearest_row_and_few_lists_one_that_is_no_nearer() -> None:
     index, lists, queries = TrainingIndex(TRAIN), InvertedLists.build(TRAIN, seed=0), clustered(2, 500)
     exact, rows = index.nearest(queries)
@@ -34,11 +35,13 @@ def test_all_lists_together_find_the_nearest_row_and_few_lists_one_that_is_no_ne
     assert sorted(lists.rows.tolist()) == list(range(len(TRAIN)))
 
 
+@pytest.mark.exhaust
 def test_a_copy_lies_in_the_first_list_that_is_searched() -> None:
     lists = InvertedLists.build(TRAIN, seed=0)
     assert (lists.nearest(TRAIN, probes=1) == np.arange(len(TRAIN))).all()
 
 
+@pytest.mark.exhaust
 def test_copies_of_rounded_rows_are_found_although_centres_tie() -> None:
     """Where a processor rounds such distances unevenly, a search of one list misses copies."""
     train = (np.random.default_rng(0).random((3_000, 16)) < 0.02) * 1.0

@@ -68,6 +68,7 @@ def touches(crop: Box, boxes: list[Box]) -> bool:
     )
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", tiered(range(1, 8), lambda seed: seed == 1))
 def test_the_largest_crop_equals_brute_force(seed: int, objective: Objective) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from dovetail.cli.main import invoke
 from dovetail.core.errors import OutputError
-from dovetail.memorize.dejavu.pairs import KEYS, Pair, read_pair, write_pair
-from dovetail.memorize.dejavu.planted import Planted
+from dovetail.memorize.dejavu.pairs import KEYS, Pair, Planted, read_pair, write_pair
 
 PLANTED = Planted(40, "1/5", "1/4")
 PAGE = Path(__file__).parent.parent.parent / "docs" / "dejavu.md"
@@ -311,7 +310,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_test(
     tmp_path: Path, arrays: Arrays, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = written(tmp_path / "pair.npz", arrays)
-    for report, told in ((tmp_path, "is a folder"), (tmp_path / "no" / "x.html", "its folder does not exist")):
+    for report, told in ((tmp_path, "is a folder"), (tmp_path / "no" / "x.html", "there is no folder")):
         assert told in refusal(capsys, "dejavu", place, "--report", report, "--force")
 
 
@@ -327,3 +326,45 @@ def test_pairs_and_sets_that_repeat_each_other_are_refused(
                                            "b_by_model_a": draw((images, 6)), "b_by_model_b": rows})  # fmt: skip
     assert "`pairs` 1 and 2 hold the same embeddings" in refusal(capsys, "dejavu", one, one)
     assert "100% of the embeddings of set b stand in set a of pair 1" in refusal(capsys, "dejavu", place)
+
+
+def test_memorized_images_are_named_in_json_and_in_the_table_the_surest_first(
+    tmp_path: Path, arrays: Arrays, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = arrays | {"names_a": np.array([f"dam_{row}.png" for row in range(40)])}
+    place = written(tmp_path / "pair.npz", named)
+    found = result(capsys, place, "--neighbours", "10")
+    images = found["memorized_images"]
+    assert len(images) == found["partition"]["memorized"] == 2 * PLANTED.partition.memorized
+    assert [one["confidence"] for one in images] == sorted((one["confidence"] for one in images), reverse=True)
+    (attacked, other) = PLANTED.pair().attack(neighbours=10)
+    for name, each in (("a", attacked), ("b", other)):
+        rows = {one["row"] for one in images if one["set"] == name}
+        assert rows == set(np.flatnonzero((each.target.correct == 1.0) & (each.reference.correct == 0.0)).tolist())
+    assert all(one["image"] == f"dam_{one['row']}.png" for one in images if one["set"] == "a")
+    assert all("image" not in one for one in images if one["set"] == "b")
+    assert invoke(["memorize", "dejavu", str(place), "--neighbours", "10"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Memorized images, the surest first; about 12 are among them by chance" in shown and "dam_" in shown
+    kept = read_pair(place)
+    write_pair(kept, tmp_path / "again.npz")
+    assert np.asarray(read_pair(tmp_path / "again.npz").names["a"]).tolist() == named["names_a"].tolist()
+    short = written(tmp_path / "short.npz", named | {"names_a": np.array(["one"])})
+    assert "names_a must name each of the 40 images, got 1" in refusal(capsys, "dejavu", short)
+
+
+def test_a_column_names_images_in_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = PLANTED.pair()
+    sets = [(name, row) for name in ("a", "b", "public") for row in range(len(np.asarray(pair.labels[name])))]
+    columns = {
+        "set": [name for name, _ in sets],
+        "image": [f"{name}{row}" for name, row in sets],
+        "label": [str(np.asarray(pair.labels[name])[row]) for name, row in sets],
+        **{
+            f"model_{model}": [np.asarray(pair.embeddings[name, model])[row].tolist() for name, row in sets]
+            for model in ("a", "b")
+        },
+    }
+    pl.DataFrame(columns).write_parquet(tmp_path / "pair.parquet")
+    images = result(capsys, tmp_path / "pair.parquet", "--neighbours", "10")["memorized_images"]
+    assert images and all(one["image"] == f"{one['set']}{one['row']}" for one in images)

@@ -10,8 +10,7 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError
 from dovetail.memorize.dejavu.document import dejavu_document
 from dovetail.memorize.dejavu.models import confidence_curve
-from dovetail.memorize.dejavu.pairs import Pair, embed_pair
-from dovetail.memorize.dejavu.planted import Planted
+from dovetail.memorize.dejavu.pairs import Pair, Planted, embed_pair
 from dovetail.memorize.dejavu.score import Partition, gap, mcnemar_of, measure_score, paired_score, score
 
 CASES = [(200, "1/4", "1/5"), (100, "0", "1/10"), (100, "1", "1/10"), (150, "1/3", "1/5"), (90, "1/2", "0")]
@@ -86,6 +85,7 @@ def shuffled(pair: Pair, rng: np.random.Generator) -> Pair:
     )
 
 
+@pytest.mark.exhaust
 def test_the_order_of_images_and_the_basis_of_an_embedding_change_nothing() -> None:
     pair = planted(200, "1/4", "1/5").pair()
     rng = np.random.default_rng(1)
@@ -104,6 +104,7 @@ def test_counts_that_are_not_whole_are_refused() -> None:
         planted(10, "5/4", "1/5")
 
 
+@pytest.mark.exhaust
 def test_the_document_tells_the_planted_counts() -> None:
     document = dejavu_document([planted(200, "1/4", "1/5").pair()] * 3, neighbours=10, draws=100)
     assert document["partition"] == {

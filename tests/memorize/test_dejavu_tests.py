@@ -27,6 +27,7 @@ def test_mcnemar_is_the_binomial_tail() -> None:
         assert mcnemar(b, c).mid_p == pytest.approx(min(1.0, tail - binom.pmf(max(b, c), b + c, 0.5)))
 
 
+@pytest.mark.exhaust
 def test_the_exact_p_is_never_too_small_and_the_mid_p_close_to_its_level() -> None:
     """By enumeration: 160 images, of which 30 % only one model guesses, each as likely."""
     tables = [(b, c) for b in range(60) for c in range(b + 1) if 20 <= b + c <= 80]
@@ -72,12 +73,14 @@ def test_counts_of_unequal_sets_are_not_tested_together() -> None:
     assert same.balanced and same.p_value == same.mcnemar.p_value
 
 
+@pytest.mark.exhaust
 def test_equal_sets_cancel_a_better_model_in_the_exact_test() -> None:
     rng = np.random.default_rng(3)
     rejects = [naive_p(better_model(rng, (100, 100))) < 0.05 for _ in range(1500)]
     expect_share(rejects, 0.0, 0.05, against=[0.1])
 
 
+@pytest.mark.exhaust
 def test_the_permutation_test_of_a_score_keeps_its_level_and_finds_what_is_planted() -> None:
     rng = np.random.default_rng(4)
 
@@ -113,6 +116,7 @@ def one_model_run(
     return t_a, t_c, r_a, r_c
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("strength", tiered([0.0, 0.7, 1.0], lambda strength: strength == 0.7))
 def test_one_model_against_controls_keeps_its_level_however_weak_the_classifier(strength: float) -> None:
     rng = np.random.default_rng(int(10 * strength))
@@ -167,6 +171,7 @@ RATES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 0.5, 0.9)
 PLANTED = (0.0, 0.05, 0.3)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("images", "controls"), tiered(SIZES, lambda sizes: sizes in ((20, 20), (400, 25))))
 def test_one_model_keeps_its_level_and_its_interval_covers_at_every_size_and_accuracy(
     images: int, controls: int
@@ -206,6 +211,7 @@ def test_the_gap_without_controls_takes_a_weak_classifier_for_memorization() -> 
     expect_caught(expect_share, wrong, 0.0, 0.06, [0.15])
 
 
+@pytest.mark.exhaust
 def test_one_model_finds_a_tenth_remembered_and_takes_harder_controls_for_memorization() -> None:
     rng = np.random.default_rng(7)
     found, fooled, share, sharper = [], [], [], []
@@ -223,6 +229,7 @@ def test_one_model_finds_a_tenth_remembered_and_takes_harder_controls_for_memori
     assert np.mean(sharper) > 0.5
 
 
+@pytest.mark.exhaust
 def test_classes_in_other_shares_do_not_mislead_a_comparison_within_classes() -> None:
     rng = np.random.default_rng(8)
     plain, stratified, covered = [], [], []

@@ -73,6 +73,7 @@ def test_a_value_that_no_released_row_names_is_never_guessed() -> None:
     assert found["target_accuracy"] > 0.99 and found["verdict"] == "repeats people"
 
 
+@pytest.mark.exhaust
 def test_a_public_column_of_numbers_and_texts_is_compared_as_categories() -> None:
     few = asked(1.0, public=["weight"])
     table = few.survey.public.with_columns(

@@ -25,12 +25,13 @@ from queue import SimpleQueue
 from threading import Lock
 
 from tests.mutants.catalogue import REPOSITORY, Mutant, faults, load_mutants
+from tests.mutants.homes import load_homes
 
 COPIED = ("src", "device", "tests", "docs", "studies", "benchmarks", "deploy")
 # collection of doctests and distribution over processes cost more than the tests do; no example is drawn anew, and
-# none fails for being slow
+# none fails for being slow; nothing is told of what differs, which for long lists takes hours where `CI` is set
 PYTEST = ("-m", "pytest", "-o", "addopts=", "--import-mode=importlib", "--strict-markers", "-q", "-x", "--tb=line",
-          "--hypothesis-profile=ci", "-p", "no:cacheprovider", "-p", "no:xdist")  # fmt: skip
+          "--assert=plain", "--hypothesis-profile=ci", "-p", "no:cacheprovider", "-p", "no:xdist")  # fmt: skip
 PASSED, FAILED = 0, 1  # pytest's exit statuses; any other says that the tests did not run
 ENDLESS = 1800.0  # seconds after which a run is given up
 KILLED = "killed"
@@ -201,7 +202,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=REPOSITORY / "build" / "mutants.jsonl")
     parser.add_argument("--resume", action="store_true", help="leave out what died before, if nothing has changed")
     asked = parser.parse_args()
-    mutants = chosen(load_mutants(), only=asked.only, shard=asked.shard)
+    mutants = chosen([*load_mutants(), *load_homes()], only=asked.only, shard=asked.shard)
     if wrong := faults(mutants):
         print(*wrong, sep="\n")
         return 1

@@ -12,7 +12,7 @@ One file of tables for each stage, `tests/mutants/STAGE.toml`:
 `line` may hold several lines, where one alone occurs twice.
 """
 
-import ast
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
@@ -36,11 +36,13 @@ class Mutant:
     line: str
     replacement: str
     tests: tuple[str, ...]
+    change: str = ""  # in short, where line and replacement are long
 
     @property
     def name(self) -> str:
         """How the runner speaks of it."""
-        return f"{self.stage}: {self.file}: {' '.join(self.line.split())} -> {' '.join(self.replacement.split())}"
+        change = self.change or f"{' '.join(self.line.split())} -> {' '.join(self.replacement.split())}"
+        return f"{self.stage}: {self.file}: {change}"
 
     def applied(self, text: str) -> str:
         """The file with the change."""
@@ -82,14 +84,20 @@ def faults(mutants: Iterable[Mutant], root: Path = REPOSITORY) -> list[str]:
     ]
 
 
-def _faults_of(mutant: Mutant, root: Path) -> list[str]:
+def misplaced(mutant: Mutant, root: Path = REPOSITORY) -> list[str]:
+    """What is wrong with the places that an entry names: its line, its tests."""
     text = _text(root / mutant.file)
     found = text.count(mutant.line) if mutant.line else 0
     if found != 1:
         return [f"`line` must occur exactly once in the file, occurs {found} times"]
     wrong = [f"no test is called {test}" for test in mutant.tests if not _exists(root, test)]
-    if not mutant.tests:
-        wrong.append("names no test")
+    return wrong if mutant.tests else [*wrong, "names no test"]
+
+
+def _faults_of(mutant: Mutant, root: Path) -> list[str]:
+    text, wrong = _text(root / mutant.file), misplaced(mutant, root)
+    if text.count(mutant.line) != 1 or not mutant.line:
+        return wrong
     try:
         if mutant.file.endswith(".py"):
             same = _meaning(text) == _meaning.__wrapped__(mutant.applied(text))
@@ -122,10 +130,7 @@ def _names(path: Path) -> frozenset[str]:
     """The tests of a file; those of a class (a state machine's) by the name of the class alone."""
     if not path.is_file():
         return frozenset()
-    named = (
-        node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    )
-    return frozenset(name for name in named if name.lower().startswith("test"))
+    return frozenset(re.findall(r"^(?:def|class) (test\w*)", path.read_text(), re.MULTILINE | re.IGNORECASE))
 
 
 @cache

@@ -74,6 +74,7 @@ CASES = [
 ]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("kind", ["stronger clones", "clones"])
 @pytest.mark.parametrize(("epsilon0", "n"), one_in(4, CASES))
 def test_sums_in_arbitrary_precision_lie_inside_the_bracket(epsilon0: float, n: int, kind: Kind) -> None:

@@ -7,24 +7,34 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations, combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.tiers import EXHAUST, one_in
 
+from dovetail.account.amplify import amplify
 from dovetail.account.binary import BinaryExact
 from dovetail.account.finite_channel import channel_exposures
 from dovetail.account.hidden_among_everybody import (
     EverybodyLaw,
     FourierBound,
     HidingNodes,
+    PairMoments,
     _turned_sums,
     best_tilt,
     hiding_nodes,
 )
-from dovetail.account.mechanism_law import declared_laws, everybody_bound, everybody_law, mechanism_attack
+from dovetail.account.mechanism_law import (
+    declared_laws,
+    everybody_bound,
+    everybody_law,
+    exposures_of,
+    mechanism_attack,
+    worst_exposures,
+)
+from dovetail.account.mechanisms.any_randomizer import any_exposures
 from dovetail.account.privacy_blanket import Exposure
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import DataError, UnsupportedError
@@ -89,6 +99,7 @@ def no_collection_is_more_exposed_than_theorem_a_says(count: int, seed: str) -> 
                     assert exact_delta(rows, others, a, c, e) <= theorem_a(rows, others, a, c, e, nodes) + 1e-14
 
 
+@EXHAUST
 def test_no_collection_of_a_few_people_is_more_exposed_than_theorem_a_says() -> None:
     no_collection_is_more_exposed_than_theorem_a_says(6, "theorem a, first tier")
 
@@ -226,6 +237,12 @@ def test_nobody_is_asked_to_hide_more_than_once(n: int, g: float, most: float) -
     assert nodes.rho > 0.0 and (nodes.rho <= most or nodes.s.size == 16)
 
 
+def test_epsilon0_itself_is_kept_without_delta_by_whoever_reports_at_epsilon0() -> None:
+    rows = random_rows(random.Random("ends"), 3, 3, 1.5)
+    law = EverybodyLaw(channel_exposures(rows), 50, 1.25, 1e-6)
+    assert law.upper(1.25) == 0.0 and law.reaches(1.25, 0.0)
+
+
 def test_what_is_given_up_counts() -> None:
     exposures = channel_exposures(KRR(2, 1.0).channel().matrix())
     loose = EverybodyLaw(exposures, 100, 1.0, scale=1.0)
@@ -233,6 +250,7 @@ def test_what_is_given_up_counts() -> None:
     assert 1e-9 < rho <= loose.upper(0.9)
 
 
+@EXHAUST
 def test_every_pair_is_evaluated_at_the_answer() -> None:
     rng = random.Random("pairs")
     for _ in range(8):
@@ -242,6 +260,51 @@ def test_every_pair_is_evaluated_at_the_answer() -> None:
         for exposure in law.exposures:
             assert EverybodyLaw([exposure], 2000, 8.0, 1e-6).upper(epsilon) <= 1e-6
         assert law.upper(epsilon * 0.999) > 1e-6
+
+
+@pytest.mark.parametrize(("epsilon0", "n", "epsilon"), [(1.0, 1_000, 0.0), (4.0, 10**5, 0.05), (8.0, 10**6, 0.2)])
+def test_two_moments_of_a_pair_are_above_what_its_tilt_says(epsilon0: float, n: int, epsilon: float) -> None:
+    law = everybody_law(Laplace(0.0, 1.0, epsilon0, grid=0.125), n=n, delta=1e-9)
+    nodes = hiding_nodes(n, law.exposures[0].g, most=1e-15)
+    tilt = best_tilt(law.exposures[0], n, epsilon)
+    assert tilt is not None
+    several = PairMoments.of(law.exposures, nodes).logs(tilt, epsilon, n, nodes)
+    alone = [FourierBound(one, n, epsilon, nodes)._quick(tilt)[2].max(axis=1) for one in law.exposures]
+    assert np.all(np.array(alone) <= several.T)
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_mean_and_variance_bound_every_collection_of_a_few_people(case: int) -> None:
+    rng = random.Random(f"mean and variance {case}")
+    rows, n = random_rows(rng, 3, 2, 2.0), 9
+    exposures = channel_exposures(rows)
+    mu, g = rows.min(axis=0), float(rows.min(axis=0).sum())
+    nodes = hiding_nodes(n, g, most=1e-6)
+    moments = PairMoments.of(exposures, nodes)
+    for epsilon in (0.0, 0.1, 0.5):
+        logs, e = moments.spread_logs(epsilon, n, nodes), math.exp(epsilon)
+        for pair, (a, c) in enumerate(permutations(range(3), 2)):
+            h = rows[a] - e * rows[c]
+            for counts in compositions(n - 1, 3, 1):
+                for node, (s, weight) in enumerate(zip(nodes.s, nodes.weights, strict=True)):
+                    law, values = np.ones(1), np.zeros(1)  # of each number of ones of each type, and the sum then
+                    for t, count in enumerate(counts):
+                        left = rows[t] - (1.0 - s) * mu
+                        ones = np.arange(count + 1)
+                        masses = np.array([math.comb(count, j) * left[1] ** j * left[0] ** (count - j) for j in ones])
+                        sums = s * (ones * h[1] / left[1] + (count - ones) * h[0] / left[0])
+                        law, values = np.outer(law, masses).ravel(), np.add.outer(values, sums).ravel()
+                    exact = sum(mu[y] * float(law @ np.maximum(values + h[y] / mu[y], 0.0)) for y in (0, 1))
+                    assert weight * exact <= math.exp(logs[node, pair])
+
+
+def test_what_is_above_a_known_delta_is_told_no_closer() -> None:
+    law = everybody_law(Laplace(0.0, 1.0, 1.0, grid=0.125), n=1_000, delta=1e-12)
+    for epsilon in (0.0, 0.05, 0.15, 0.25):
+        alone = law.upper(epsilon)
+        assert alone <= law.upper(epsilon, most=0.9) <= alone * (1.0 + 1e-5)
+        assert alone <= law.upper(epsilon, most=1.5 * alone) <= alone * (1.0 + 1e-5)
+        assert 0.5 * alone < law.upper(epsilon, most=0.5 * alone)
 
 
 def test_an_epsilon_that_is_known_ends_a_search_at_once_or_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,6 +354,15 @@ def test_every_pair_and_every_value_of_the_others_is_among_the_declared_ones(mec
     assert not missing
 
 
+@pytest.mark.parametrize("mechanism", [Hadamard(k, 1.0) for k in (2, 3, 4, 5)], ids=repr)
+def test_hadamard_declares_no_value_of_the_others_that_does_not_exist(mechanism: Hadamard) -> None:
+    exposures = declared_laws()[type(mechanism.accounted)].exposures
+    assert exposures is not None
+    seen = signatures(list(channel_exposures(mechanism.channel().matrix())))
+    declared = signatures(exposures(mechanism.accounted))
+    assert {s for s in declared if not any(np.allclose(s, d, rtol=1e-6) for d in seen)} == set()
+
+
 def test_laplace_reports_are_those_of_the_grid_with_everything_outside_at_its_ends() -> None:
     laplace = Laplace(0.0, 1.0, epsilon=1.0, grid=0.25)
     exposures = declared_laws()[Laplace].exposures
@@ -302,6 +374,103 @@ def test_laplace_reports_are_those_of_the_grid_with_everything_outside_at_its_en
         np.testing.assert_allclose(rows[value], clamped, rtol=1e-10)
 
 
+def stop_losses(x: Reals, law: Reals, levels: Reals) -> Reals:
+    return np.asarray((np.maximum(x - levels[:, None], 0.0) * law).sum(axis=1))
+
+
+def every_person_of_laplace_is_no_more_exposed_than_the_declared_types(count: int, seed: str) -> None:
+    rng = random.Random(seed)
+    for _ in range(count):
+        m, epsilon0 = rng.randint(1, 8), rng.choice([0.3, 1.0, 4.0, 8.0])
+        rows = declared_laws()[Laplace].exposures(Laplace(0.0, 1.0, epsilon0, grid=1.0 / m))[0].own  # type: ignore[misc]
+        e, mu = math.exp(rng.choice([0.0, 0.1, 0.7]) * epsilon0), rows.min(axis=0)
+        lost = rng.choice([0.0, 0.01, 0.5, 0.999]) / e
+        for a, c, t in product(range(m + 1), repeat=3):
+            if a < c and math.exp(epsilon0 * (c - a) / m) > e:  # otherwise nothing is exposed
+                first, second = (0 if t >= a else a), (m if t <= c else c)
+                base = rows[t] - lost * mu
+                x, most = ((rows[i] - e * rows[j]) / base for i, j in ((a, c), (first, second)))
+                levels = np.concatenate([x, most])
+                slack = 1e-12 * float(np.abs(levels).max())
+                assert np.all(stop_losses(x, base, levels) <= stop_losses(most, base, levels) + slack)
+
+
+def test_every_person_of_laplace_is_no_more_exposed_than_the_declared_types() -> None:
+    every_person_of_laplace_is_no_more_exposed_than_the_declared_types(12, "laplace, first tier")
+
+
+@EXHAUST
+def test_every_person_of_laplace_on_many_grids_is_no_more_exposed_than_the_declared_types() -> None:
+    every_person_of_laplace_is_no_more_exposed_than_the_declared_types(300, "laplace, second tier")
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_the_declared_types_of_laplace_are_rows_of_its_channel(m: int) -> None:
+    laplace = Laplace(0.0, 1.0, 2.0, grid=1.0 / m)
+    [worst] = worst_exposures(laplace)
+    rows = declared_laws()[Laplace].exposures(laplace)[0].own  # type: ignore[misc]
+    triples = [(0, m, t) for t in range(m + 1)]
+    triples += [(a, m, t) for a in range(1, m) for t in range(a)] + [
+        (0, c, t) for c in range(1, m) for t in range(c + 1, m + 1)
+    ]
+    found = np.swapaxes([worst.mu, worst.first, worst.second, worst.own], 0, 1)
+    wanted = [np.array([rows.min(axis=0), *rows[list(three)]]) for three in triples]
+    assert sorted(map(merged, found)) == sorted(map(merged, wanted))
+
+
+def merged(law: Reals) -> list[tuple[float, ...]]:
+    """Masses of mu, R_a, R_c and R_t, places with the same ratios together."""
+    places = law[:, law[0] > 0.0]
+    _, at = np.unique(np.round(places / places[0], 6), axis=1, return_inverse=True)
+    return sorted(tuple(np.bincount(at.ravel(), row).round(8).tolist()) for row in places)  # fmt: skip
+
+
+@pytest.mark.parametrize(("epsilon0", "n"), [(1.0, 600), (4.0, 10**5)])
+def test_laplace_is_promised_the_same_by_its_types_as_by_all_pairs(epsilon0: float, n: int) -> None:
+    laplace = Laplace(0.0, 1.0, epsilon0, grid=0.125)
+    every = EverybodyLaw(exposures_of(laplace), n, epsilon0, 1e-6).epsilon_upper(1e-6)
+    assert everybody_law(laplace, n=n, delta=1e-6).epsilon_upper(1e-6) == pytest.approx(every, rel=1e-5)
+
+
+@EXHAUST
+def test_reports_between_places_cost_next_to_nothing() -> None:
+    coarse, fine = (everybody_bound(Laplace(0.0, 1.0, 4.0, grid=1 / m), n=10**5, delta=1e-6) for m in (32, 64))
+    attack = mechanism_attack(Laplace(0.0, 1.0, 4.0, grid=1 / 64), n=10**5, delta=1e-6)
+    assert coarse.epsilon is not None and fine.epsilon is not None
+    assert attack <= fine.epsilon <= 1.002 * attack
+
+
+def test_among_few_people_all_pairs_of_laplace_are_compared() -> None:
+    law = everybody_law(Laplace(0.0, 1.0, 2.0, grid=0.5), n=110, delta=1e-6)
+    assert len(law.exposures) > 1 and law.upper(1.0) < 1e-5
+
+
+def test_types_that_wide_cells_do_not_settle_are_integrated() -> None:
+    rng, others = random.Random("wide cells"), 0
+    for _ in range(12):
+        exposure, n, epsilon = channel_exposures(random_rows(rng, 9, 4, 1.0))[0], 400, 1e-5
+        bound = FourierBound(exposure, n, epsilon, hiding_nodes(n, exposure.g, most=1e-9))
+        tilt = best_tilt(exposure, n, epsilon)
+        assert tilt is not None
+        _, tilted, logs = bound._quick(tilt)
+        prefactors, likely = bound._prefactors(tilt), int(logs.max(axis=0).argmax())
+        grid, _ = bound._grid(tilted, np.array([likely]), 1.0)
+        every = prefactors[:, None] + bound._integrals(
+            tilted, np.arange(9), bound._cell_sums(tilted, np.arange(9), grid)
+        )
+        np.testing.assert_allclose(bound._worst(tilted, logs, prefactors), every.max(axis=1), rtol=0.0, atol=1e-9)
+        others += int(every.max(axis=0).argmax()) != likely
+    assert others > 0
+
+
+def test_types_of_laplace_are_asked_only_where_they_stand_for_all() -> None:
+    [worst] = worst_exposures(Laplace(0.0, 1.0, 8.0, grid=0.25))
+    nodes = hiding_nodes(100, worst.g, most=1e-6)
+    far = -math.log(float(nodes.missing.max()))  # E (1 - s) is 1
+    assert math.isfinite(FourierBound(worst, 100, 0.999 * far, nodes).value())
+    assert FourierBound(worst, 100, 1.001 * far, nodes).value() == math.inf
+
+
 def agreement(g: int, m1: int, m2: int) -> float:
     """The share of both seeds under which three values hash alike, by a sum over one of them."""
     a = (np.arange(200_003) + 0.5) / 200_003
@@ -310,6 +479,7 @@ def agreement(g: int, m1: int, m2: int) -> float:
     return float((g * np.maximum(0.0, gaps - (1.0 - 1.0 / g)).sum(axis=0)).mean())
 
 
+@pytest.mark.exhaust
 def test_three_hashes_agree_as_often_as_the_declared_types_allow() -> None:
     def bernoulli(x: float) -> float:
         y = x - math.floor(x)
@@ -362,11 +532,61 @@ def test_what_is_promised_is_within_a_thousandth_of_an_attack(mechanism: Randomi
     assert bound.epsilon is not None and attack <= bound.epsilon <= 1.001 * attack
 
 
-def test_a_few_people_and_too_many_pairs_are_left_to_other_bounds() -> None:
+@pytest.mark.parametrize("case", range(8))
+def test_no_channel_exposes_anybody_more_than_any_randomizer_with_its_promise_does(case: int) -> None:
+    rng = random.Random(f"any randomizer {case}")
+    n, inputs, p = rng.randint(3, 6), rng.randint(2, 3), rng.choice([1.3, 2.0, 4.0])
+    rows = random_rows(rng, inputs, 3, math.log(p))
+    if case % 2:  # columns of entries 1 and p, and what is left
+        few = np.array([[rng.choice([1.0, p]) for _ in range(3)] for _ in range(inputs)]) / (3.5 * p)
+        rows = np.column_stack([few, 1.0 - few.sum(axis=1)])
+    epsilon0 = float(np.log(rows.max(axis=0) / rows.min(axis=0)).max())
+    [exposure] = any_exposures(epsilon0)
+    nodes = hiding_nodes(n, exposure.g, most=1e-9)
+    for e in (0.0, 0.1 * epsilon0, 0.4 * epsilon0):
+        most = FourierBound(exposure, n, e, nodes).value() + nodes.rho
+        for others in combinations_with_replacement(range(inputs), n - 1):
+            for a, c in permutations(range(inputs), 2):
+                assert exact_delta(rows, others, a, c, math.exp(e)) <= most
+
+
+def test_binary_response_of_people_who_hardly_ever_lie_has_an_attack_beside_it() -> None:
+    law = BinaryExact(35.154, 1000)
+    for delta in (0.999999, 1e-3):
+        ends = law.epsilon(delta)
+        assert 0.0 < ends.upper <= ends.lower * (1.0 + 1e-5)
+        assert -math.expm1(ends.upper - 35.154) == pytest.approx(delta, abs=1e-6 * 35.2)  # searched to a millionth
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n", "delta"), [(1.0, 1_000, 1e-5), (4.0, 10**5, 1e-6), (6.0, 10**6, 1e-8), (2.0, 10**9, 1e-10)]
+)
+def test_some_randomizer_reaches_what_any_randomizer_is_promised(epsilon0: float, n: int, delta: float) -> None:
+    promise = amplify(epsilon0, n=n, delta=delta)
+    assert promise.method == "hidden among everybody"
+    assert promise.attack_lower <= promise.epsilon <= 1.002 * promise.attack_lower
+
+
+@pytest.mark.parametrize("epsilon0", [0.3, 2.0, 20.0])
+def test_there_are_no_other_vertices_of_any_randomizer(epsilon0: float) -> None:
+    rays = np.array([ray for ray in product((math.exp(-epsilon0), 1.0), repeat=3) if len(set(ray)) > 1])
+    found = []
+    for chosen in (*combinations(range(6), 2), *combinations(range(6), 3)):
+        columns = rays[list(chosen)].T
+        weights = np.linalg.lstsq(columns, np.ones(3))[0]
+        if np.abs(columns @ weights - 1.0).max() < 1e-9 and weights.min() > 1e-9:
+            found.append(sorted(map(tuple, (columns * weights).T.round(9).tolist())))
+    [one] = any_exposures(epsilon0)
+    rows = [np.column_stack([law[t] for law in (one.first, one.second, one.own)]) for t in range(len(one.own))]
+    declared = [sorted(map(tuple, row[row.sum(axis=1) > 0.0].round(9).tolist())) for row in rows]
+    assert sorted(found) == sorted(declared)
+
+
+def test_a_few_people_are_left_to_other_bounds_and_too_many_pairs_to_any_randomizer() -> None:
     with pytest.raises(UnsupportedError, match="needs 30 reports"):
         everybody_law(KRR(2, 4.0), n=100, delta=1e-6)
-    fine = Laplace(0.0, 1.0, epsilon=1.0, grid=1 / 64)
-    assert "32 grid steps" in everybody_bound(fine, n=10**5, delta=1e-6).reason
+    fine = Laplace(0.0, 1.0, epsilon=1.0, grid=1 / 65)
+    assert everybody_bound(fine, n=10**5, delta=1e-6).epsilon == everybody_bound(1.0, n=10**5, delta=1e-6).epsilon
     assert everybody_bound(KRR(2, 1.0), n=10**5, delta=0.0).epsilon is None
 
 
@@ -384,7 +604,7 @@ def test_a_few_people_and_too_many_pairs_are_left_to_other_bounds() -> None:
 )
 def test_laws_that_are_none_are_refused(fields: tuple[list[list[float]], ...]) -> None:
     with pytest.raises(DataError):
-        Exposure(*(np.array(field) for field in fields))
+        Exposure(np.array(fields[0]), np.array(fields[1]), np.array(fields[2]), np.array(fields[3]))
 
 
 @pytest.mark.parametrize(("m", "width", "epsilon"), [(6, 2, 2.0), (5, 4, 1.0), (6, 6, 0.7), (4, 3, 1.5)])

@@ -8,8 +8,8 @@ from tests.oracles.test_several_questions import worst
 from tests.tiers import EXHAUST
 
 from dovetail.account.amplify import amplify
+from dovetail.account.gaussian_channel import gaussian_channel
 from dovetail.account.mechanism_law import mechanism_law
-from dovetail.account.mechanisms.gaussian import gaussian_channel
 from dovetail.core.errors import ParameterError
 
 
@@ -44,6 +44,7 @@ def test_the_promises_are_those_of_the_theory_note_or_better() -> None:
         assert 0.995 * attack <= found.attack_lower <= found.epsilon <= 1.001 * upper
 
 
+@pytest.mark.exhaust
 def test_a_law_too_wide_for_the_integral_is_bounded_without_it() -> None:
     found = amplify(gaussian_channel(steps=1, sigma=0.5), n=100_000, delta=1e-3)
     assert found.attack_lower <= found.epsilon < math.inf

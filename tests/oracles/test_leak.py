@@ -187,6 +187,7 @@ CERTAIN = [
 ]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "channel", [KRRChannel(2, 3, 1), KRRChannel(2, 1, 3), KRRChannel(3, 2, 1), *CERTAIN], ids=repr
 )

@@ -159,8 +159,9 @@ def test_what_the_law_does_not_cover_is_refused() -> None:
         ShuffledRound(0.9, 100, mechanism=krr)
 
 
-def test_a_mechanism_without_a_law_composes_like_any_other() -> None:
-    laplace = ShuffledRound.of(Laplace(0.0, 1.0, epsilon=0.5), 50, times=3)
+@pytest.mark.parametrize("grid", [0.5, pytest.param(None, marks=pytest.mark.exhaust)])
+def test_a_mechanism_without_a_law_composes_like_any_other(grid: float | None) -> None:
+    laplace = ShuffledRound.of(Laplace(0.0, 1.0, epsilon=0.5, grid=grid), 50, times=3)
     found, generic = (compose([part], delta=1e-6).epsilon for part in (laplace, ShuffledRound(0.5, 50, times=3)))
     assert found is not None and generic is not None and found <= generic * 1.01
 

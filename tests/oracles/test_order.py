@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations, combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from studies.mallows_shape.moments import inversion_variance, mean_inversions
 from tests.shuffle.symmetric import (
     everybody,
     everything,
@@ -27,23 +28,23 @@ from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.components import PartitionedOrder, average_mixing, exact_mixing, mallows_marginals
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.sensitivity import (
-    cayley,
     footrule,
-    hamming,
     kendall,
     published_width_bound,
-    spearman_rho,
-    ulam,
 )
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
-from dovetail.shuffle.sampling.lehmer_decode import decode_by_tiers, decode_by_window, decode_lehmer_code
+from dovetail.shuffle.sampling.lehmer_code import (
+    decode_by_tiers,
+    decode_by_window,
+    decode_lehmer_code,
+    draw_lehmer_code,
+)
 from dovetail.shuffle.sampling.mallows import (
     draw_mallows,
-    inversion_variance,
+    hamming_distance,
     inversions,
+    kendall_distance,
     log_normalizer,
-    mean_inversions,
 )
 from dovetail.shuffle.sampling.permutations import inverse
 
@@ -170,6 +171,7 @@ def test_components_and_atoms_keep_their_promise_exactly(n: int) -> None:
         assert true == pytest.approx(promised, abs=1e-12), lists
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("n", [4, pytest.param(5, marks=pytest.mark.exhaust)])
 def test_other_groups_get_what_theorem_44_says(n: int) -> None:
     for number, lists in enumerate(groupings(n)[:: n - 3]):
@@ -211,35 +213,10 @@ def test_sensitivities_equal_enumeration(n: int) -> None:
     distances = {
         kendall: np.array([naive_inversions(pi) for pi in perms]),
         footrule: np.abs(perms - places).sum(axis=1),
-        hamming: (perms != places).sum(axis=1),
-        cayley: np.array([n - cycles(pi) for pi in perms]),
-        partial(spearman_rho, n=n): ((perms - places) ** 2).sum(axis=1),
     }
-    moves = np.array([n - longest_rise(pi) for pi in perms], dtype=float)
     for group in groups_of(n, least=1):
         for formula, distance in distances.items():
             assert formula(group) == largest_change(distance.astype(float), group, n), (formula, group)
-        assert ulam(group) - 1 <= largest_change(moves, group, n) <= ulam(group)
-
-
-def longest_rise(pi: np.ndarray) -> int:
-    """Length of the longest increasing subsequence."""
-    lengths = [0] * len(pi)
-    for i, value in enumerate(pi):
-        lengths[i] = 1 + max((lengths[j] for j in range(i) if pi[j] < value), default=0)
-    return max(lengths)
-
-
-def cycles(pi: np.ndarray) -> int:
-    """Number of cycles of a permutation."""
-    seen: set[int] = set()
-    count = 0
-    for start in range(len(pi)):
-        count += start not in seen
-        while start not in seen:
-            seen.add(start)
-            start = int(pi[start])
-    return count
 
 
 def test_the_printed_sensitivity_is_an_upper_bound_with_the_stated_exceptions() -> None:
@@ -371,3 +348,40 @@ def test_mean_displacement_in_the_bulk_is_as_the_theory_says(rng: Entropy) -> No
     shift = np.abs(draw_mallows(n, theta, rng) - np.arange(n)).mean()
     # 2 ln 2 / theta; a place's shift has standard deviation about its mean and neighbours within 30 / theta depend
     assert shift == pytest.approx(2 * math.log(2) / theta, rel=6 * math.sqrt(60 / theta / n))
+
+
+def test_rase_s_kendall_distance_needs_the_sign_of_the_product() -> None:
+    line, order = np.arange(4), np.array([1, 0, 2, 3])
+    products = [(order[i] - order[j]) * (line[i] - line[j]) for i, j in combinations(range(4), 2)]
+    assert sum(product != 0 for product in products) == 6  # as printed: every pair, whatever the orders
+    assert sum(product < 0 for product in products) == naive_inversions(order) == 1
+
+
+def test_appendix_a12_needs_theta_times_the_sensitivity() -> None:
+    alpha, own, other = 2.0, (0, 1, 2), (0, 3, 4)
+    shuffler = Mallows.single(Groups.from_lists([own], 5), alpha=alpha, reference=np.arange(5))
+    told, theta = largest_change(log_law(shuffler), other, 5), alpha / kendall(own)
+    assert told == pytest.approx(theta * kendall(other), rel=1e-12)  # the ratio of the theorem's last line
+    assert told > 5 * theta / kendall(other)  # as printed on the way
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_distances_of_orders_are_those_of_the_paper(n: int) -> None:
+    orders = everything(n)
+    for one in orders:
+        for other in orders:
+            place, there = inverse(one), inverse(other)
+            disagreeing = sum((place[a] < place[b]) != (there[a] < there[b]) for a, b in combinations(range(n), 2))
+            assert kendall_distance(one, other) == kendall_distance(other, one) == disagreeing
+            assert hamming_distance(one, other) == sum(a != b for a, b in zip(one, other, strict=True)) != 1
+    assert n < 4 or (hamming_distance(orders[0], orders[-1]), kendall_distance(orders[0], orders[-1])) == (4, 6)
+
+
+@pytest.mark.parametrize("alpha", [0.7, 2.0])
+def test_the_order_privacy_of_a_shuffler_is_the_largest_change_of_its_law(alpha: float) -> None:
+    lists = [(0, 1, 2), (1, 3)]
+    shuffler = Mallows.single(Groups.from_lists(lists, 4), alpha=alpha, reference=np.array([2, 0, 3, 1]))
+    law = log_law(shuffler)
+    changes = [largest_change(law, group, 4) for group in lists]
+    assert max(changes) == pytest.approx(shuffler.guarantee.alpha, rel=1e-12) == pytest.approx(alpha, rel=1e-12)
+    assert largest_change(law, (0, 1, 2, 3), 4) > alpha  # no group of theirs: more is told

@@ -11,6 +11,7 @@ from math import comb, factorial, prod
 
 import numpy as np
 import pytest
+from studies.qif_tables.run import format_polynomials
 from tests.leak.exact_examples import channel, weights
 
 from dovetail.core.channel import KRRChannel
@@ -19,7 +20,7 @@ from dovetail.leak.qif import shuffle_channels as small
 from dovetail.leak.qif.channels import equivalent
 from dovetail.leak.qif.inputs import normalize, point
 from dovetail.leak.qif.inputs import product as product_prior
-from dovetail.leak.qif.shuffle_channels import LabelledChannel, format_polynomials
+from dovetail.leak.qif.shuffle_channels import LabelledChannel
 from dovetail.leak.qif.vulnerability import posterior_vulnerability, prior_vulnerability
 from dovetail.leak.vulnerability import vulnerability
 
@@ -191,3 +192,10 @@ def test_every_dataset_of_one_histogram_gives_the_same_row_so_definition_23_need
     for dataset, row in zip(table.inputs, table.cells, strict=True):
         rows.setdefault("".join(sorted(dataset)), set()).add(tuple(row))
     assert all(len(group) == 1 for group in rows.values())
+
+
+def test_the_shuffle_keeps_the_values_of_aab_among_eight_datasets_of_three() -> None:
+    table = small.full_shuffle(2, n=3)
+    assert len(table.inputs) == 2**3  # and not 2^8
+    row = dict(zip(table.outputs, table.cells[table.inputs.index("aab")], strict=True))
+    assert {word for word, cell in row.items() if cell > 0} == {"aab", "aba", "baa"}  # printed: abb, aba, baa

@@ -10,7 +10,7 @@ from tests.oracles.test_several_questions import worst
 from tests.randomize.test_rotated_blocks import report_law
 from tests.statistics import rng_of
 
-from dovetail.account.amplify import amplify
+from dovetail.account.amplify import amplify, sent_law
 from dovetail.account.finite_channel import base_law
 from dovetail.account.mechanism_law import attack_dataset, mechanism_law
 from dovetail.account.mechanisms.chosen_word import word_dataset, word_law
@@ -19,7 +19,6 @@ from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.questions import ChosenWord, SampledBlock
 from dovetail.core.errors import ParameterError
 from dovetail.core.special import Reals
-from dovetail.job.vectors import accounted, shuffled_vectors
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
@@ -87,19 +86,20 @@ def test_coarser_cells_bound_from_the_safe_side() -> None:
     assert upper[0].upper > upper[1].upper > upper[2].upper > lower[1].upper > lower[0].upper
 
 
+@pytest.mark.exhaust
 def test_a_word_alone_is_far_less_than_the_set_that_it_was_picked_from() -> None:
     noise = ClosestDirection(1000, 1.0, 4.0)
-    found = shuffled_vectors(noise, n=100_000, delta=1e-6)
+    found = amplify(noise, n=100_000, delta=1e-6)
     of_set = amplify(SampledBlock((noise.response,), blocks=5), n=100_000, delta=1e-6)
     assert 0.065 < found.attack_lower < 0.0655 < 0.0733 < found.epsilon < 0.07331 < 0.75 * of_set.epsilon
     stronger = ClosestDirection(1000, 1.0, 4.59)
-    assert shuffled_vectors(stronger, n=100_000, delta=1e-6).epsilon < of_set.epsilon
+    assert amplify(stronger, n=100_000, delta=1e-6).epsilon < of_set.epsilon
     assert stronger.error(1) < 0.875 * noise.error(1)
 
 
 def test_a_single_word_is_binary_response_to_it() -> None:
     noise = ClosestDirection(3, 1.0, 1.0, axes=1)
-    assert accounted(noise) == SampledBlock((noise.response,), blocks=1 << 62)
+    assert sent_law(noise) == SampledBlock((noise.response,), blocks=1 << 62)
 
 
 BLOCKS = [
@@ -116,7 +116,7 @@ def test_no_collection_of_vectors_is_more_exposed_than_blocks_of_signs_say(noise
     turned = np.random.default_rng(n).normal(size=(3 if n == 2 else 1, noise.d))
     vectors = np.vstack([np.eye(noise.d)[:1], -np.eye(noise.d)[:1], 9.0 * turned, np.zeros((1, noise.d))])
     rows = np.array([report_law(noise, vector).ravel() for vector in vectors])
-    subject = accounted(noise)
+    subject = sent_law(noise)
     assert isinstance(subject, SampledBlock) and subject.energy < 1.0
     bound, attack = mechanism_law(subject, n=n)[1], ShuffledLaw(attack_dataset(subject), n)
     for epsilon in EPSILONS[1:]:
@@ -128,7 +128,7 @@ def test_no_collection_of_vectors_is_more_exposed_than_blocks_of_signs_say(noise
 @pytest.mark.parametrize(("noise", "n"), [(BLOCKS[0], 3), (BLOCKS[1], 3), (RotatedBlocks(4, 1.0, 2.0, signs=2), 2)])
 def test_the_attack_on_blocks_is_reached_by_vectors(noise: RotatedBlocks, n: int) -> None:
     """By two opposite vectors whose rotation is as long as can be in one block of a period, and others at 0."""
-    subject = accounted(noise)
+    subject = sent_law(noise)
     assert isinstance(subject, SampledBlock)
     period = max(1, noise.blocks // 2) * noise.size
     rotated = np.zeros(noise.padded)
@@ -145,6 +145,7 @@ def test_the_attack_on_blocks_is_reached_by_vectors(noise: RotatedBlocks, n: int
     assert worst(rows, n, 1.0) <= 1.5 * attack.delta(0.0).upper
 
 
+@pytest.mark.exhaust
 def test_no_pair_of_blocks_has_a_larger_transform_than_is_charged() -> None:
     """Two blocks of any expectations, the convex functions of theory one by one: also off the vertices."""
     rng, near = np.random.default_rng(5), 0.0
@@ -165,13 +166,14 @@ def test_no_pair_of_blocks_has_a_larger_transform_than_is_charged() -> None:
     assert near > 0.95
 
 
+@pytest.mark.exhaust
 def test_blocks_of_signs_promise_a_quarter_of_what_determined_symbols_do() -> None:
     noise = RotatedBlocks(1000, 1.0, 4.0)
-    found = shuffled_vectors(noise, n=100_000, delta=1e-6)
+    found = amplify(noise, n=100_000, delta=1e-6)
     determined = amplify(SampledBlock((noise.response,), blocks=256), n=100_000, delta=1e-6)
     assert 0.0200 < found.attack_lower < 0.0205 < found.epsilon < 0.0248 < 0.25 * determined.epsilon
     for n, delta in ((1, 0.1), (50, 1e-4), (10**9, 1e-10)):
-        few = shuffled_vectors(noise, n=n, delta=delta)
+        few = amplify(noise, n=n, delta=delta)
         assert few.attack_lower <= few.epsilon <= noise.epsilon
 
 

@@ -170,6 +170,7 @@ def test_rounds_of_several_questions_compose() -> None:
     assert found.method == "privacy loss of the mechanisms"
 
 
+@pytest.mark.exhaust
 def test_few_people_and_laws_of_many_reports_have_the_bound_of_every_randomizer() -> None:
     fine = Laplace(0.0, 1.0, epsilon=1.0)
     several = JointReport((fine, fine, fine))
@@ -289,3 +290,14 @@ def test_questions_are_asked_in_three_ways() -> None:
         questions_guarantee([KRR(2, 1.0), KRR(2, 1.0)], ask="one", n=10, delta=1e-6, weights=(1, 0))
     honest = questions_guarantee([KRR(2, 1.0), KRR(3, 0.5)], ask="one", n=2000, delta=1e-6, honest=1000)
     assert (honest.n, honest.honest_n) == (2000, 1000) and honest.all < honest.honest
+
+
+@pytest.mark.parametrize(
+    "parts", [(KRR(2, 3.0), KRR(6, 3.0)), (KRR(3, 0.5), KRR(4, 2.0)), (KRR(2, 1.0), KRR(2, 1.0))]
+)
+def test_the_attack_is_the_worst_of_all_pairs_and_all_common_values(parts: tuple[KRR, ...]) -> None:
+    rows = np.ones((1, 1))
+    for part in parts:
+        rows = np.kron(rows, part.channel().matrix())
+    spread = max(float(((rows[a] - rows[c]) ** 2 / rows[t]).sum()) for a, c, t in product(range(len(rows)), repeat=3))
+    assert attack_dataset(JointReport(parts)).spread == pytest.approx(spread, rel=1e-9)

@@ -1,13 +1,14 @@
-"""What chapter 5 prints, evaluated beside what is right."""
+"""What chapter 5 prints, and what its published code makes of it, beside what is right."""
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from tests.trace.priors import covariance, generator
 
+from dovetail.trace.closed_form import block, concentrated, full, published_sdp_a, uniform
 from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import RBF, Floats, Matern32
 from dovetail.trace.loss import Information, condition, delta_of, information, posterior_odds, worst_move
-from dovetail.trace.mechanisms import block, concentrated, full, published_sdp_a, uniform
 
 TIMES, SECRET, L = np.arange(50.0), 24, 6.103
 PRIOR = RBF(L).matrix(TIMES)
@@ -77,6 +78,11 @@ def test_theorem_5_3_1_is_loose_and_its_event_has_two_sides() -> None:
     printed = {chance: np.exp(loss + np.log(1 / chance) / (order - 1)) for chance in (0.01, 0.1)}
     assert [round(printed[c], 3) for c in (0.01, 0.1)] == [3.495, 1.965] or round(printed[0.1], 2) == 1.97
     assert [round(posterior_odds(c, mu=mu), 3) for c in (0.01, 0.1)] == [1.678, 1.392]
+    # 2.6 with a chance of 1 % where two outcomes are all there is, at the same loss in both directions
+    here, there = np.array([0.01, 0.99]), np.array([0.01 / 2.6, 1 - 0.01 / 2.6])
+    for p, q in ((here, there), (there, here)):
+        assert np.log(np.sum(p**order * q ** (1 - order))) / (order - 1) < loss
+    assert here[0] / there[0] == pytest.approx(2.6) and 1.678 < 2.6 < printed[0.01]
     # L ~ N(mu^2/2, mu^2): Pr[L < -eps'] is the other side, which the printed delta leaves out
     rng = np.random.default_rng(2)
     losses = rng.normal(2.0**2 / 2, 2.0, 400_000)
@@ -119,6 +125,17 @@ def test_a_block_diagonal_sdp_a_would_put_no_noise_on_the_secret() -> None:
     assert rest > direct  # s^2 = 0 is the optimum: infinite direct loss
 
 
+def test_the_trace_of_the_augmented_matrix_is_no_budget_and_that_of_its_inverse_is() -> None:
+    seen, noise = condition(PRIOR, [SECRET]), full(PRIOR, SECRET, Budget(50, 0.02)).noise
+    rest = np.arange(50) != SECRET
+    left, own = seen.residual[np.ix_(rest, rest)], noise[SECRET, SECRET]
+    inverse = left + noise[np.ix_(rest, rest)]  # B^-1, which includes the noise on the rest
+    budget = own + np.trace(inverse) - np.trace(left)
+    assert budget == pytest.approx(np.trace(noise), rel=1e-9) and budget == pytest.approx(50 * 0.02, rel=1e-6)
+    printed = 1 / own + np.trace(np.linalg.inv(inverse)) - np.trace(left)
+    assert printed > 10 * budget  # it would forbid this noise, which keeps the budget
+
+
 def test_correlation_above_point_eight_reaches_two_thirds_of_a_length_scale() -> None:
     reach = np.sqrt(-2 * np.log(0.8))
     assert float(RBF(1.0).correlation(np.array(1.0))) == pytest.approx(0.607, abs=5e-4)
@@ -133,3 +150,45 @@ def test_more_noise_is_more_private_without_the_conditions_of_corollary_e_1_0_2(
         more = less + covariance(8, rng)
         found = [information(condition(prior, [2, 5]), noise).matrix for noise in (less, more)]
         assert np.linalg.eigvalsh(found[0] - found[1])[0] >= -1e-9
+
+
+def test_a_mixture_of_priors_loses_no_more_than_its_worst_part_and_unequal_weights_cost_their_ratio() -> None:
+    prior = [RBF(length).matrix(np.arange(4.0)) for length in (0.7, 2.5)]
+    noise, secret, move = 0.4 * np.eye(4), [1], 1.0
+    z = np.linspace(-30.0, 30.0, 60_001)  # the release along the line on which the two laws of each part differ most
+    curves, mus = [], []
+    for each in prior:
+        seen = condition(each, secret)
+        mus.append(float(np.sqrt(information(seen, noise).largest.upper)) * move)
+        curves.append((norm.pdf(z), norm.pdf(z, mus[-1])))
+    for epsilon in (0.0, 0.5, 1.5):
+        for weights in ((0.5, 0.5), (0.9, 0.1)):
+            # told apart by a label that both laws share: the worst case of joint convexity
+            apart = sum(w * np.trapezoid(np.maximum(q - np.exp(epsilon) * p, 0.0), z)
+                        for w, (p, q) in zip(weights, curves, strict=True))  # fmt: skip
+            mixed = np.trapezoid(
+                np.maximum(
+                    sum(w * (q - np.exp(epsilon) * p) for w, (p, q) in zip(weights, curves, strict=True)), 0.0
+                ),
+                z,
+            )
+            stated = sum(w * delta_of(epsilon, mu=mu) for w, mu in zip(weights, mus, strict=True))
+            assert mixed <= apart + 1e-9 and apart == pytest.approx(stated, abs=1e-7)
+            assert apart <= max(delta_of(epsilon, mu=mu) for mu in mus) + 1e-7
+        kappa, one, other = 0.32, np.array([0.6, 0.4]), np.array([0.45, 0.55])  # weights that tell about the secret
+        assert np.abs(np.log(one / other)).max() <= kappa
+        moved = np.trapezoid(
+            np.maximum(
+                sum(w * q - np.exp(epsilon + kappa) * v * p
+                    for w, v, (p, q) in zip(one, other, curves, strict=True)), 0.0
+            ),
+            z,
+        )  # fmt: skip
+        assert moved <= sum(w * delta_of(epsilon, mu=mu) for w, mu in zip(one, mus, strict=True)) + 1e-9
+
+
+def test_no_noise_covers_a_prior_in_which_another_place_names_the_secret() -> None:
+    noise = np.diag([1.0, 1.0])
+    for far in (10.0, 1000.0):
+        prior = np.array([[1.0, far], [far, far**2 + 1e-6]])  # the other location is `far` times the secret
+        assert np.sqrt(information(condition(prior, [0]), noise).largest.lower) >= 0.99 * far

@@ -93,6 +93,8 @@ def small(environment: Environment) -> None:
     rows = "".join(f"{'yes' if row % 3 else 'no'}\n" for row in range(300))
     (environment.folder / "work" / "survey.csv").write_text(f"answer\n{rows}")
     environment.run("dovetail", "check", "survey.csv", "--private", "answer", "--epsilon", repr(plan["epsilon0"]))
+    for line in ("from dovetail.web.app import web_app", "from dovetail.datasets.people import redbook; redbook()"):
+        environment.run("python", "-c", line)
     assert environment.document("dovetail", "run", "survey.toml")["central"]["epsilon"] == plan["epsilon"]
 
 

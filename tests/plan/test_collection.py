@@ -11,7 +11,9 @@ from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import RANDOMIZERS
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.families import (
+from dovetail.plan.planner import CollectionPlan, plan_collection, recommend_collection
+from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import (
     calibrate,
     families,
     largest_epsilon0,
@@ -20,8 +22,6 @@ from dovetail.plan.families import (
     select_families,
     smallest_epsilon0,
 )
-from dovetail.plan.planner import CollectionPlan, plan_collection, recommend_collection
-from dovetail.plan.requirements import Requirements
 from dovetail.randomize.laplace import Laplace
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
@@ -68,6 +68,7 @@ def test_the_directions_are_inverse_to_each_other(base: dict[str, Any]) -> None:
     assert from_epsilon.error95 <= first.error95 * (1 + 2e-3)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("base", [SHARE, pytest.param(MEAN, marks=EXHAUST)], ids=["share", "mean"])
 def test_the_plan_says_what_the_stages_say(base: dict[str, Any]) -> None:
     plan = plan_collection(**base, epsilon0=1.5, honest=20_000)
@@ -116,6 +117,7 @@ def test_a_kind_whose_epsilon0_is_bounded_stops_there() -> None:
 # --- recommendation ------------------------------------------------------------------------------------------------
 
 
+@EXHAUST
 @pytest.mark.parametrize("k", [3, 100])
 @pytest.mark.parametrize(
     "target",
@@ -142,6 +144,7 @@ def test_the_recommended_randomizer_is_the_best_to_within_a_twentieth(k: int, ta
     assert {row.randomizer for row in plan.alternatives} == set(NAMES) - {plan.randomizer.name}
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "wish",
     [
@@ -160,6 +163,7 @@ def test_ruling_out_kinds_early_changes_no_recommendation(k: int, wish: dict[str
     assert len(found.calibrated) < len(every)
 
 
+@EXHAUST
 def test_longer_reports_are_recommended_where_they_are_better() -> None:
     found = recommend_collection(question="frequency", k=4, n=300, epsilon=0.03)
     assert list(found.calibrated) == ["krr", "subset_selection"] and found.randomizer.name == "subset_selection"
@@ -195,13 +199,14 @@ def test_the_grid_of_a_mean_is_fine_enough_and_can_be_chosen() -> None:
     plan = plan_collection(**{**MEAN, "n": 10**9}, epsilon0=3.0)
     assert plan.error95 <= 1.06 * 1.96 * plan.standard_error
     coarse = plan_collection(**MEAN, epsilon0=3.0, grid=2.5, randomizer="laplace")
-    assert coarse.error95 > 1.25  # half a step
-    assert plan_collection(**MEAN, epsilon0=3.0, grid=2.5).error95 < 0.1, "windows round at random, without a bias"
+    for one in (coarse, plan_collection(**MEAN, epsilon0=3.0, grid=2.5)):  # both round at random, without a bias
+        assert plan_collection(**MEAN, epsilon0=3.0).error95 * 0.99 < one.error95 < 0.1
 
 
 # --- people --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("base", "error", "epsilon"),
     [
@@ -279,6 +284,7 @@ def test_more_people_make_up_for_a_coarse_grid() -> None:
         plan_collection(**MEAN, error=0.01, grid=2.5, randomizer="laplace")
 
 
+@pytest.mark.exhaust
 def test_a_plan_names_the_grid_that_admits_the_least_epsilon() -> None:
     for error, steps in ((0.1, 32), (0.0015, 1024)):
         chosen = plan_collection(**MEAN, error=error, randomizer="laplace").randomizer
@@ -343,3 +349,5 @@ def test_what_should_be_known_is_noted() -> None:
     tiny = plan_collection(**{**SHARE, "n": 10}, epsilon0=0.1).notes
     assert any("next to nothing" in note for note in tiny) and any("that of one report" in note for note in tiny)
     assert plan_collection(**SHARE, epsilon0=1.0).notes == ()
+    assert any("counts on the honesty of all" in note for note in plan_collection(**SHARE, epsilon0=2.0).notes)
+    assert plan_collection(**SHARE, epsilon0=2.0, honest=90_000).notes[:-1] == ()

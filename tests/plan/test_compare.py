@@ -130,6 +130,7 @@ def test_a_sample_from_a_large_crowd_is_sharper_than_the_promise_and_a_cap_cuts_
         uninformed_adversary_leakage(randomizer, n=n + 1, rng=simulation(4))
 
 
+@pytest.mark.exhaust
 def test_a_public_hash_leaks_between_its_ends() -> None:
     rng = np.random.default_rng(5)
     for randomizer in (
@@ -187,6 +188,7 @@ def test_the_central_guarantee_bounds_the_strong_adversary(epsilon0: float) -> N
 # --- comparison ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 def test_every_row_has_the_error_and_the_lenses_say_the_same(found: MechanismComparison) -> None:
     for kind in (KRR, Hadamard, Unary, LocalHashing):
         alone, both = (one for one in found.mechanisms if one.randomizer == kind.name)
@@ -203,6 +205,7 @@ def test_every_row_has_the_error_and_the_lenses_say_the_same(found: MechanismCom
     assert only.name == "shuffle only" and leak(only, "uninformed").vulnerability == seen.shuffled
 
 
+@pytest.mark.exhaust
 def test_whoever_knows_more_learns_no_less(found: MechanismComparison) -> None:
     for one in found.mechanisms:
         told, all_of_it = leak(one, "strong"), leak(one, "colluding")
@@ -214,6 +217,7 @@ def test_whoever_knows_more_learns_no_less(found: MechanismComparison) -> None:
             assert blind.multiplicative == pytest.approx(blind.vulnerability / blind.prior, rel=1e-12)
 
 
+@pytest.mark.exhaust
 def test_shuffling_alone_is_good_against_one_adversary_and_worst_against_the_others(
     found: MechanismComparison,
 ) -> None:
@@ -270,6 +274,7 @@ def test_only_intervals_that_do_not_meet_decide_who_leaks_less() -> None:
     assert found.startswith("to the strong one the intervals of these overlap")
 
 
+@pytest.mark.exhaust
 def test_what_is_sampled_is_quoted_with_both_ends_of_its_interval() -> None:
     found = uninformed_adversary_leakage(Hadamard(k=4, epsilon=1.0), n=500, rng=simulation(1))
     assert found.method == "sampled" and found.ends.lower < found.additive < found.ends.upper
@@ -338,6 +343,7 @@ def test_the_study_holds_and_leaves_its_table(tmp_path: Path) -> None:
     assert {claim: held for claim, held in study.verdict(table).items() if not held} == {}
 
 
+@pytest.mark.exhaust
 def test_the_study_would_notice_other_mechanisms(tmp_path: Path) -> None:
     table = study.main(False, tmp_path)
     names = pl.col("mechanism").replace({"M": "M'", "M'": "M", "shuffle": "table", "table": "shuffle"})
@@ -362,6 +368,7 @@ def test_both_mechanisms_are_exactly_as_private_as_each_other() -> None:
     assert DenseChannel(study.mechanisms(3, 9)["M'"].astype(float)).epsilon == pytest.approx(np.log(9.0))
 
 
+@pytest.mark.exhaust
 def test_a_comparison_tells_how_many_randomizers_are_done() -> None:
     told: list[tuple[int, int]] = []
     compare_mechanisms(n=50, k=2, error=0.2, progress=lambda done, total: told.append((done, total)))

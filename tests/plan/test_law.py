@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from tests.randomize.chosen import KINDS
 from tests.statistics import expect_at_least, expect_caught, expect_coverage, expect_mean, rng_of
 
+from dovetail.core.estimate import Z95
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.estimate.accuracy import Z95, predict_accuracy
+from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.plan.requirements import PopulationShape
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard

@@ -10,9 +10,9 @@ from tests.tiers import EXHAUST
 import dovetail as dt
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.plan.families import default_delta, honest_people, smallest_group_of
 from dovetail.plan.planner import CollectionPlan, plan_collection
 from dovetail.plan.requirements import check_shuffle, name_of_shuffle
+from dovetail.plan.search import default_delta, honest_people, smallest_group_of
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 4, "randomizer": "krr"}
 
@@ -58,6 +58,7 @@ def test_the_smallest_of_equal_groups_counts_whole_people() -> None:
     assert smallest_group_of(8, groups=None, smallest_group=3) == 3
 
 
+@EXHAUST
 def test_groups_are_promised_what_their_smallest_is() -> None:
     plan = plan_collection(**SHARE, n=6000, smallest_group=500, honest=5900, epsilon0=2.0, delta=1e-6)
     own = amplify(plan.randomizer, n=500, honest=400, delta=1e-6)
@@ -69,6 +70,7 @@ def test_groups_are_promised_what_their_smallest_is() -> None:
     assert equal.epsilon == plan.epsilon
 
 
+@EXHAUST
 def test_the_least_n_in_groups_meets_the_epsilon_in_each() -> None:
     plan = plan_collection(**SHARE, groups=7, honest=0.9, epsilon0=1.0, epsilon=0.5)
     n, asked = plan.requirements.n, plan.requirements
@@ -113,6 +115,7 @@ def test_the_shuffles_that_are_planned_have_their_own_names() -> None:
     assert (name_of_shuffle(grouped=False), name_of_shuffle(grouped=True)) == (dt.Uniform.name, dt.WithinGroups.name)
 
 
+@pytest.mark.exhaust
 def test_planning_imports_no_shuffler() -> None:
     program = "import sys, dovetail.plan.planner; sys.exit('dovetail.shuffle.uniform' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

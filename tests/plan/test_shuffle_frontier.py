@@ -27,6 +27,7 @@ def beside(found: Frontier, name: str) -> FrontierPoint:
     return next(each for each in found.points if each.asked is None and each.shuffler == name)
 
 
+@pytest.mark.exhaust
 def test_a_larger_alpha_keeps_more_and_exposes_more() -> None:
     asked = [each for each in ages().points if each.asked is not None]
     assert [each.asked for each in asked] == ALPHAS and all(each.alpha <= (each.asked or 0.0) for each in asked)
@@ -35,6 +36,7 @@ def test_a_larger_alpha_keeps_more_and_exposes_more() -> None:
         assert low.told_apart < high.told_apart
 
 
+@pytest.mark.exhaust
 def test_the_ends_are_those_of_a_uniform_shuffle_and_of_none() -> None:
     even, bare = beside(ages(), "uniform"), beside(ages(), "identity")
     assert (even.alpha, even.told_apart, bare.alpha, bare.told_apart) == (0.0, pytest.approx(0.5), math.inf, 1.0)
@@ -45,6 +47,7 @@ def test_the_ends_are_those_of_a_uniform_shuffle_and_of_none() -> None:
     assert even.error == pytest.approx((0.3**2 + 0.065**2 + noise) ** 0.5, rel=0.1)
 
 
+@pytest.mark.exhaust
 def test_no_shuffler_does_worse_than_the_blind_guess_or_better_than_none_within_the_noise() -> None:
     best = beside(ages(), "identity").attack
     # 500 targets, 16 releases: a standard error of at most sqrt(0.25 / 500) = 0.022; false alarm below 1e-9 at 6.2
@@ -53,6 +56,7 @@ def test_no_shuffler_does_worse_than_the_blind_guess_or_better_than_none_within_
         assert each.interval[0] <= each.attack <= each.interval[1]
 
 
+@pytest.mark.exhaust
 def test_an_unshuffled_release_is_attacked_as_well_as_bayes_rule_allows() -> None:
     found = shuffle_frontier(Groups.from_labels(np.arange(4000) // 250), [1.0], epsilon=3.0, agree=0.7)
     keep = math.exp(3.0) / (1.0 + math.exp(3.0))  # above 0.7, so the own report decides
@@ -60,6 +64,7 @@ def test_an_unshuffled_release_is_attacked_as_well_as_bayes_rule_allows() -> Non
     assert abs(beside(found, "identity").attack - keep) < 6.2 * (keep * (1.0 - keep) / 500) ** 0.5
 
 
+@pytest.mark.exhaust
 def test_disjoint_groups_keep_everything_about_regions_at_alpha_nought() -> None:
     found = shuffle_frontier(Groups.from_labels(np.arange(600) % 3), [4.0], epsilon=2.0)
     asked = found.points[-1]
@@ -75,12 +80,14 @@ def test_the_verdict_says_where_alpha_buys_nothing_and_where_it_promises_nothing
     assert ages().sentence.startswith("up to alpha = 0.25 alpha buys nothing; from alpha = 16 on the promise")
 
 
+@pytest.mark.exhaust
 def test_a_public_place_in_the_plane_decides_the_regions() -> None:
     points = np.random.default_rng(2).random((400, 2))
     found = shuffle_frontier(Groups.within_radius(points, 0.02), [2.0], epsilon=2.0, points=points)
     assert beside(found, "within_groups").lost < 0.5 < beside(found, "uniform").lost
 
 
+@pytest.mark.exhaust
 def test_the_same_seed_gives_the_same_frontier() -> None:
     groups = Groups.from_labels(np.arange(64), radius=3)
     one, two = (shuffle_frontier(groups, [8.0], epsilon=1.0, rng=simulation(3)) for _ in range(2))

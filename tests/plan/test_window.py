@@ -15,6 +15,7 @@ TABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("n", "epsilon", "rmse"), tiered(TABLE, lambda row: row[:2] == (10**4, 1.0)))
 def test_planned_errors_are_those_of_the_theory(n: int, epsilon: float, rmse: float) -> None:
     asked = {"n": n, "lower": 0.0, "upper": 1.0, "epsilon": epsilon, "delta": 1e-6}
@@ -31,6 +32,7 @@ def test_it_is_recommended_for_a_mean(n: int) -> None:
     assert all(one.error95 is None or one.error95 > 1.3 * plan.error95 for one in plan.alternatives)
 
 
+@pytest.mark.exhaust
 def test_whole_numbers_keep_their_grid() -> None:
     plan = plan_collection(question="mean", n=10**5, lower=0.0, upper=40.0, epsilon=1.0, delta=1e-6, grid=1.0)
     assert (plan.randomizer.name, plan.randomizer.steps, plan.randomizer.width) == ("window", 40, 4)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.browser import NO_AXE
+from tests.node import NOT_BUILT
 
 ALLOWED = {
     "needs the public data sets": "large, and others' to give",
@@ -43,6 +44,7 @@ REMEDIES = {
     "all tests skipped by +SKIP option": "examples of the same data sets; tests/datasets runs them",
     "needs the extra test": "pip install --editable '.[test]'",
     "there is no chromium here": "apt-get install chromium",
+    NOT_BUILT: "make typescript, which takes Node 20 and npm",
 }
 
 

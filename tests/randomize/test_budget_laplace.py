@@ -31,6 +31,7 @@ def test_the_examples_show_both_branches() -> None:
     assert [randomizer.clamps for randomizer in EXAMPLES] == [True, True, True, False]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", EXAMPLES, ids=repr)
 def test_reports_have_the_law_of_the_log_density_with_both_atoms(randomizer: BudgetLaplace, rng: Entropy) -> None:
     for point in {0, randomizer.steps // 2, randomizer.steps}:
@@ -97,6 +98,7 @@ def test_the_guaranteed_threshold_tends_to_lemma_1_with_the_smallest_value() -> 
     assert found[2] == pytest.approx(205.94, abs=0.01)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("steps", one_in(4, [32, 200, 1024]))
 @pytest.mark.parametrize(("lower", "upper"), [(2.0, 6.0), (-7.0, -3.0), (3.9, 178.3)])
 def test_at_the_guaranteed_threshold_every_value_has_its_precision(lower: float, upper: float, steps: int) -> None:
@@ -204,6 +206,7 @@ def test_values_and_reports_outside_the_range_are_refused(rng: Entropy) -> None:
             randomizer.noise.decode(bad)
 
 
+@pytest.mark.exhaust
 def test_a_refused_precision_may_yet_be_reached_which_the_refusal_does_not_deny() -> None:
     """On two steps the values that rounding would move out of their interval are not the smallest ones."""
     public: dict[str, Any] = {"lower": 0.3, "upper": 2.7, "beta": 0.9, "rho": 0.9, "grid": 1.2}
@@ -211,3 +214,35 @@ def test_a_refused_precision_may_yet_be_reached_which_the_refusal_does_not_deny(
         BudgetLaplace(**public, epsilon=300.0)
     same = BudgetLaplace(**public, epsilon=300.0, precision="published")
     assert not same.clamps and min(same.precision_at(value) for value in np.linspace(0.3, 2.7, 501)) > 0.9
+
+
+def test_algorithm_1_as_printed_never_clamps() -> None:
+    """Lines 4 to 13 of our copy: both clamps stand behind the return of the same branch."""
+    randomizer = EXAMPLES[0]
+
+    def printed(y: float) -> float | None:
+        if randomizer.epsilon >= randomizer.published_threshold:
+            return y
+        return None
+
+    assert randomizer.clamps and printed(randomizer.upper + 1.0) is None
+    ends = law(randomizer, 0)[[0, -1]]
+    assert ends.min() > 0.0 and law(randomizer, 0).sum() == pytest.approx(1.0)  # ours: all mass in the range
+
+
+@pytest.mark.parametrize("x", [1.0, 2.0])
+def test_the_proof_of_theorem_1_has_the_wrong_bound_at_both_ends(x: float) -> None:
+    randomizer = BudgetLaplace(1.0, 3.0, 1.0, 0.1, 0.9, precision="published")
+    assert randomizer.clamps
+    ends = np.array([0, randomizer.steps])
+    below, above = np.exp(randomizer.log_density(ends, x + 1.0) - randomizer.log_density(ends, x))
+    limit = np.exp(randomizer.epsilon)
+    assert 1 / limit < below < 1 < above < limit  # printed: both are at most e^-epsilon
+
+
+def test_the_printed_distribution_function_exceeds_one() -> None:
+    randomizer = BudgetLaplace(0.0, 6.0, 6.0, 0.1, 0.999, precision="published", grid=6.0 / 4096)
+    assert randomizer.clamps
+    atom = float(np.exp(randomizer.log_density(0, 3.0)))  # three scales above the lower end
+    printed, right = np.exp(3.0) / 2, np.exp(-3.0) / 2
+    assert printed > 1.0 and atom == pytest.approx(right, rel=6.0 / 4096)  # half a step of rounding, twice

@@ -5,14 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.account.mechanisms.gaussian import gaussian_channel
+from dovetail.account.gaussian_channel import gaussian_channel
 from dovetail.core.discrete_noise import _exp_minus, _exponents, discrete_gaussian
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError
-from dovetail.core.special import Reals
-from dovetail.randomize.vectors.gaussian import Gaussian, concentrated
+from dovetail.core.special import Reals, gaussian_delta
+from dovetail.randomize.vectors.gaussian import SMOOTH, Gaussian, largest_mu, shift_delta
 
 
 def law(variance: float, reach: int) -> Reals:
@@ -60,18 +61,53 @@ def slack(epsilon: float, variance: float, apart: int) -> float:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 8.0])
 def test_the_local_guarantee_holds_and_is_not_much_too_weak(epsilon: float) -> None:
     noise = Gaussian(1, 1.0, epsilon)
-    assert slack(epsilon, float(noise.variance), 8) <= noise.guarantee.delta
-    assert slack(epsilon, 0.85 * float(noise.variance), 8) > noise.guarantee.delta
+    assert max(slack(epsilon, float(noise.variance), apart) for apart in range(1, 9)) <= noise.guarantee.delta
+    assert slack(epsilon, 0.995 * float(noise.variance), 8) > noise.guarantee.delta
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 60.0])
+def test_of_little_noise_numbers_that_are_near_count_too(epsilon: float) -> None:
+    noise = Gaussian(1, 1.0, epsilon)
+    found = [slack(epsilon, float(noise.variance), apart) for apart in range(1, 9)]
+    assert max(found) <= shift_delta(float(noise.variance), epsilon) <= max(found) * (1.0 + 1e-6) <= noise.delta0
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (4.0, 1e-9), (8.0, 1e-3)])
+def test_the_largest_shift_keeps_delta_and_a_larger_one_does_not(epsilon: float, delta: float) -> None:
+    mu = largest_mu(epsilon, delta)
+    kept, most = (
+        ndtr(0.5 * mu * far - epsilon / (mu * far)) - math.exp(epsilon) * ndtr(-0.5 * mu * far - epsilon / (mu * far))
+        for far in (1.0, 1.0 + 1e-6)
+    )
+    assert kept <= delta < most
+
+
+@pytest.mark.parametrize("shift", [(7, 0), (5, 5), (6, 3)])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
+def test_discrete_noise_tells_no_more_than_continuous_noise_of_nine_less_variance(
+    shift: tuple[int, int], epsilon: float
+) -> None:
+    variance, z = 25.0, np.arange(-100, 101)
+    one = np.exp(-0.5 * z**2 / variance)
+    one /= one.sum()
+    here = np.outer(one, one)
+    there = np.outer(np.roll(one, shift[0]), np.roll(one, shift[1]))
+    exact = float(
+        np.maximum(here - math.exp(epsilon) * there, 0.0).sum()
+    )  # all reports within 20 standard deviations
+    said = gaussian_delta(epsilon, mu=math.hypot(*shift) / math.sqrt(variance - SMOOTH)).upper
+    less = gaussian_delta(epsilon, mu=0.95 * math.hypot(*shift) / math.sqrt(variance)).upper
+    assert less < exact <= said
 
 
 def test_vectors_are_never_further_apart_than_is_charged() -> None:
     noise, rng = Gaussian(20, 1.0, 0.5), rng_of("never further apart")
-    charged = math.sqrt(2.0 * noise.rho * float(noise.variance))
+    charged = noise.mu * math.sqrt(float(noise.variance))
     rows = np.sign((rng.words(4000) & np.uint64(1)).astype(float) - 0.5).reshape(200, 20) / math.sqrt(20)
     scaled = rows / noise.step
     worst = np.floor(scaled) - np.floor(-scaled + 1.0)  # x rounded down, -x rounded up
     assert np.linalg.norm(worst, axis=1).max() <= charged
-    assert 2.0 / noise.step + 2.0 * math.sqrt(20) == pytest.approx(charged)
+    assert 2.0 / noise.step + 2.0 * math.sqrt(20) == pytest.approx(charged, rel=1e-7)
 
 
 @pytest.mark.parametrize("radius", [1e-200, 0.1, 1e200])
@@ -79,7 +115,7 @@ def test_vectors_are_never_further_apart_than_is_charged() -> None:
 def test_no_radius_spreads_reports_of_opposite_vectors_further(d: int, radius: float) -> None:
     noise, person = Gaussian(d, radius, 700.0), np.zeros((50, d))
     person[:, 0] = radius
-    charged = 8.0 if d == 1 else math.sqrt(2.0 * noise.rho * float(noise.variance))
+    charged = 8.0 if d == 1 else noise.mu * math.sqrt(float(noise.variance))
     far, near = (noise.randomize(sign * person, simulation(3))[:, 0].mean() for sign in (1.0, -1.0))
     assert abs(far - near) <= charged + 6.0 * math.sqrt(2.0 * float(noise.variance) / 50)  # false alarm 2e-9
 
@@ -109,6 +145,14 @@ def test_errors_are_those_of_the_noise() -> None:
     assert 0.8 < math.sqrt(float(np.mean(off**2))) / noise.coordinate_error(500) < 1.2  # 200 squares: 5 %
 
 
+def test_a_budget_too_small_is_refused_before_noise_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "dovetail.randomize.vectors.gaussian.shift_delta", lambda *_: pytest.fail("half a minute of sums")
+    )
+    with pytest.raises(ParameterError, match="`epsilon` must be larger at delta0"):
+        Gaussian(1, 1.0, 1e-3, delta0=1e-9)
+
+
 def test_parameters_out_of_range_are_refused() -> None:
     for wrong, words in (
         ({"delta0": 0.0}, "`delta0` must be"),
@@ -127,7 +171,5 @@ def test_parameters_out_of_range_are_refused() -> None:
 
 
 def test_a_smaller_delta_or_epsilon_needs_more_noise() -> None:
-    found = [
-        concentrated(epsilon, delta) for epsilon, delta in ((1.0, 1e-9), (1.0, 1e-6), (2.0, 1e-6), (300.0, 1e-6))
-    ]
-    assert 0.0 < found[0] < found[1] < found[2] < found[3] < 300.0
+    found = [largest_mu(epsilon, delta) for epsilon, delta in ((1.0, 1e-9), (1.0, 1e-6), (2.0, 1e-6), (300.0, 1e-6))]
+    assert 0.0 < found[0] < found[1] < found[2] < found[3] < 25.0

@@ -31,6 +31,7 @@ def test_blocks_and_width_are_the_papers_powers_of_two(k: int, epsilon: float) -
     assert randomizer.k <= randomizer.blocks * (randomizer.width - 1)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("epsilon", [0.5, 6.0])
 def test_a_million_symbols_work(epsilon: float, rng: Entropy) -> None:
     k, n = 1 << 20, 100_000

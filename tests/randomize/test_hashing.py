@@ -61,6 +61,7 @@ def test_reports_with_a_bucket_beyond_g_are_refused() -> None:
         LocalHashing(k=3, epsilon=1.0).check_reports(np.array([[1, 2, 4]], dtype=np.uint64))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0])
 def test_a_hash_at_the_edge_of_its_bucket_is_counted_where_it_belongs(epsilon: float) -> None:
     randomizer = LocalHashing(k=2, epsilon=epsilon)

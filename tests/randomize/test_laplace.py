@@ -48,7 +48,7 @@ def test_the_default_grid_has_thirty_two_steps_that_the_parameters_name() -> Non
         {"upper": float("inf")},
         {"lower": -1.7e308, "upper": 1.7e308},
         {"epsilon": 0.0},
-        {"epsilon": 1e-14},
+        {"epsilon": 1e-15},
         {"epsilon": float("nan")},
         {"grid": 0.0},
         {"grid": -0.1},

@@ -71,6 +71,7 @@ def test_a_step_inside_sixteen_bits_is_settled_by_the_other_bits(channel: KRRCha
         assert bool(rng.left) == (offsets(channel)[half] != UNSURE)
 
 
+@pytest.mark.exhaust
 def test_large_domains_use_whole_words_with_the_same_law(rng: Entropy) -> None:
     channel = KRRChannel(5000, *krr_masses(5000, 8.0))
     reports = respond(np.full(200_000, 4999), channel, rng)

@@ -55,6 +55,7 @@ def test_reports_come_from_the_law_and_those_of_unclipped_vectors_do_not() -> No
     expect_broken(counts.ravel(), report_law(RotatedBlocks(4, 10.0, 2.0, signs=2), vector).ravel())
 
 
+@pytest.mark.exhaust
 def test_the_error_of_the_mean_is_what_is_promised() -> None:
     noise = RotatedBlocks(200, 1.0, 4.0)
     vectors = np.outer(np.linspace(0.2, 1.0, 4000), np.full(200, 200**-0.5))

@@ -169,7 +169,7 @@ def test_parameters_outside_their_ranges_are_refused(bad: dict[str, Any]) -> Non
 @pytest.mark.parametrize("report", [-1, 11])
 def test_reports_beyond_the_last_output_are_refused(report: int) -> None:
     window = EXAMPLES[0]
-    with pytest.raises(DataError, match="window sends"):
+    with pytest.raises(DataError, match="the window mechanism sends"):
         estimate_sum(window, np.array([0, report]))
     with pytest.raises(DataError):
         window.device.encode(report)

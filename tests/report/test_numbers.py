@@ -1,13 +1,10 @@
 """Promised numbers are rounded up, intervals outwards."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.written import read
 
-from dovetail.core.errors import ParameterError
 from dovetail.report.number_format import (
     ABSENT,
     Unit,
@@ -16,27 +13,8 @@ from dovetail.report.number_format import (
     odds,
     percent,
     percent_up,
-    round_up,
     upward,
 )
-
-
-@given(st.floats(-1e9, 1e9), st.integers(0, 8))
-def test_rounding_up_never_goes_down_and_by_less_than_one_unit(value: float, digits: int) -> None:
-    assert value <= round_up(value, digits) <= value + 10.0**-digits + 2e-15 * abs(value)
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "wanted"), [(0.1, 1, 0.1), (2.0, 3, 2.0), (1.0001, 2, 1.01), (0.0, 2, 0.0)]
-)
-def test_a_number_with_few_decimals_stays_itself(value: float, digits: int, wanted: float) -> None:
-    assert round_up(value, digits) == wanted
-
-
-def test_infinity_stays_infinite_and_nan_is_refused() -> None:
-    assert round_up(math.inf, 2) == math.inf
-    with pytest.raises(ParameterError):
-        round_up(math.nan, 2)
 
 
 @given(st.floats(0.0, 1e300))

@@ -16,7 +16,8 @@ from rich.console import Console
 from tests.report.documents import N, absent, numeric, rehearsal, release, share, stream
 
 from dovetail.report.html import charts, render_html
-from dovetail.report.sentences import summarize_metrics
+from dovetail.report.number_format import percent_up
+from dovetail.report.sentences import guess_sentences, summarize_metrics
 from dovetail.report.tables import comparison_table
 from dovetail.report.terminal import print_report, print_short
 
@@ -118,6 +119,7 @@ def test_the_numbers_of_the_rehearsal_are_on_the_page(number: str) -> None:
     assert number in text_of(render_html(rehearsal()))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("metric", ["local", "central", "order", "leakage", "attack"])
 @pytest.mark.parametrize("make", [rehearsal, release])
 def test_a_metric_that_does_not_apply_says_why(metric: str, make: Callable[[], Document]) -> None:
@@ -142,12 +144,14 @@ def test_without_a_uniform_shuffle_the_leakage_is_that_of_one_report() -> None:
     assert any("no number for the released order" in detail for detail in metric.details)
 
 
+@pytest.mark.exhaust
 def test_caveats_stand_beside_the_number_they_take_away() -> None:
     assert "drawn from a simulation seed: protects nobody" in summarize_metrics(rehearsal())[0].caveats
     assert "But: drawn from a simulation seed: protects nobody" in text_of(render_html(rehearsal()))
     assert "But: drawn from a simulation seed: protects nobody" in flat(printed(rehearsal(), width=400))
 
 
+@pytest.mark.exhaust
 def test_a_rehearsal_has_a_watermark_and_a_release_has_none() -> None:
     assert '<aside class="watermark"' in render_html(rehearsal())
     assert "REHEARSAL" in printed(rehearsal())
@@ -169,6 +173,7 @@ def test_a_release_shows_no_truth_even_when_the_document_holds_it() -> None:
     assert ">truth<" in render_html(rehearsal())
 
 
+@pytest.mark.exhaust
 def test_every_word_of_the_document_is_escaped() -> None:
     nasty = "<script>alert(1)</script>"
     document = rehearsal()
@@ -270,7 +275,7 @@ def test_the_short_form_says_who_is_protected_how_well_and_what_was_learned() ->
         "affairs of 6,366 people (rehearsal)",
         "strong, if the shuffler and 131 of 139 people of the smallest group are honest; moderate without that trust",
         "if it is known who sent what: right in at most 88.08%; blind 50%",
-        "best attack tried right in 68.12%; naming the commonest answer in 67.75%",
+        "best attack tried right in 68.12%; a guess from public columns alone in 67.75%",
         "yes 32.57%, 95% interval 31.52% to 33.62%",
         "age, education; 157 of 6,366 people are alone",
         "Keep this rehearsal in the house.",
@@ -292,6 +297,7 @@ def test_every_chart_on_the_page_is_well_formed_and_described(make: Callable[[],
         assert root.findtext("desc")
 
 
+@pytest.mark.exhaust
 def test_the_comparison_shows_every_shuffler_and_every_reason() -> None:
     document = rehearsal()
     table = comparison_table(document)
@@ -310,6 +316,7 @@ def test_the_comparison_shows_every_shuffler_and_every_reason() -> None:
         assert "0.0736" in text
 
 
+@pytest.mark.exhaust
 def test_every_attack_stands_beside_its_chance_level_or_its_reason() -> None:
     document = rehearsal()
     for shown in (text_of(render_html(document)), flat(printed(document, width=400))):
@@ -334,6 +341,7 @@ def test_without_the_truth_the_attacks_say_why() -> None:
     assert "Learnability by group does not apply: an attack is measured" in shown
 
 
+@pytest.mark.exhaust
 def test_an_upper_bound_on_the_leakage_is_called_one() -> None:
     document = rehearsal()
     document["leakage"] |= {"method": "bracket", "curve": absent("drawn where every number is exact")}
@@ -343,6 +351,7 @@ def test_an_upper_bound_on_the_leakage_is_called_one() -> None:
     assert "is right with probability at most 67.752%: a gain of at most 0.002" in text_of(render_html(document))
 
 
+@pytest.mark.exhaust
 def test_a_guess_is_told_beside_the_blind_guess_for_the_same_prior() -> None:
     shown = text_of(render_html(rehearsal()))
     assert "without any data, is right for 67.75% of these people" in shown
@@ -353,6 +362,7 @@ def test_a_guess_is_told_beside_the_blind_guess_for_the_same_prior() -> None:
     assert "is right for 67.75% of the people, by the estimate below" in text_of(render_html(estimated))
 
 
+@pytest.mark.exhaust
 def test_an_impossible_estimate_is_shown_as_the_nearest_possible_one() -> None:
     document = rehearsal()
     document["estimates"]["overall"] |= {"value": [1.08, -0.08], "possible": [1.0, 0.0]}
@@ -372,6 +382,7 @@ def test_a_mean_is_written_without_percent() -> None:
     )
 
 
+@pytest.mark.exhaust
 def test_many_groups_are_folded_on_the_page_and_cut_on_the_terminal() -> None:
     document = rehearsal()
     document["estimates"]["groups"] = [
@@ -383,11 +394,13 @@ def test_many_groups_are_folded_on_the_page_and_cut_on_the_terminal() -> None:
     assert "20 more rows in the report file." in printed(document)
 
 
+@pytest.mark.exhaust
 def test_several_releases_name_their_total() -> None:
     assert "release 2 of 2 about these people" in text_of(render_html(release()))
     assert "ε = 4 for one person" in text_of(render_html(release()))
 
 
+@pytest.mark.exhaust
 @SAMPLES
 def test_the_document_survives_json_and_is_not_changed(make: Callable[[], Document]) -> None:
     document = json.loads(json.dumps(make(), allow_nan=False))
@@ -403,6 +416,7 @@ def test_nothing_is_called_safe_or_anonymous(make: Callable[[], Document]) -> No
         assert not re.search(r"\bsafe|anonym|guaranteed|secure", shown, flags=re.IGNORECASE)
 
 
+@pytest.mark.exhaust
 def test_the_place_of_the_collection_is_marked_on_the_curve() -> None:
     page = render_html(rehearsal())
     assert "n = 139 honest people shuffled together" in page
@@ -420,10 +434,65 @@ def test_too_few_honest_people_are_named_instead_of_a_hollow_promise() -> None:
     assert "shuffling adds next to nothing to that promise" in text_of(render_html(document))
 
 
+@pytest.mark.exhaust
 def test_whiskers_beyond_the_possible_shares_are_cut_and_the_caption_says_so() -> None:
     document = rehearsal()
     document["estimates"]["groups"][0]["interval"] = [[-0.4, 1.3], [-0.4, 1.3]]
     page = text_of(render_html(document))
-    assert "intervals drawn from 0% to 100% only" in page
+    assert "drawn from 0% to 100% only" in page
     assert "-40.0% to 130.0%" in page
     assert "intervals drawn" not in text_of(render_html(rehearsal()))
+
+
+class Reader(HTMLParser):
+    """Counts the words that stand open on a page: no style, no picture, of what is folded the heading only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path: list[str] = []
+        self.opening, self.open, self.everything = 0, 0, 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.path.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "header":
+            self.opening = self.open
+        while self.path.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if {"style", "svg", "head"} & {*self.path}:
+            return
+        words, folded = len(data.split()), self.path.count("details")
+        self.everything += words
+        if folded == 0 or (folded == 1 and "summary" in self.path):
+            self.open += words
+
+
+@pytest.mark.parametrize("make", [rehearsal, release, numeric, stream])
+def test_a_report_has_at_most_120_words_on_its_first_screen_and_450_before_anything_is_opened(
+    make: Callable[[], Document],
+) -> None:
+    document = make()
+    if "published" not in document["collection"]:
+        document["collection"] |= {"published": ["age", "years_married", "education", "occupation"], "alone": 157}
+    page, reader = render_html(document), Reader()
+    reader.feed(page)
+    assert reader.opening <= 120 and reader.open <= 450, (reader.opening, reader.open)
+    assert reader.everything > 1.5 * reader.open  # the rest is there
+    assert page.partition("</header>")[0].count("<svg") == 2
+
+
+def test_guesses_are_told_in_sentences_that_leave_nothing_reassuring_alone() -> None:
+    document = rehearsal()
+    first, table, attacks = guess_sentences(document)
+    assert first == "Guessing the commonest answer for everybody is right in 67.75%."
+    assert table.startswith("Somebody who has only the released table is right in at most 67.76%; if the shuffler")
+    assert table.endswith(f"tells who sent what: at most {percent_up(document['leakage']['at_hand']['randomized'])}.")
+    assert attacks.startswith("2 attacks were tried; the best was right in 68.12%, a guess from the public columns")
+    for attack in document["attacks"]:
+        if "success" in attack:
+            attack["success"] = attack["chance"]
+    assert [*guess_sentences(document)][-1].endswith("nothing beat a guess from the public columns alone.")

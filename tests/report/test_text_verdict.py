@@ -3,7 +3,7 @@
 from typing import Any
 
 from dovetail.report.html import render_text
-from dovetail.report.text_verdict import text_verdict
+from dovetail.report.verdict import text_verdict
 
 
 def scored(release: str, epsilon: float | None, macro_f1: float, *, deviation: float = 0.0, unit: str = "") -> Any:
@@ -56,3 +56,9 @@ def test_the_verdict_stands_above_everything_but_the_title() -> None:
     page = render_text({"candidates": 4, "attacks": [attacked("inversion", 1.0, 0.12)]})
     assert page.index("</h1>") < page.index("The most that is given away") < page.index("public candidates")
     assert text_verdict({"guarantee_lines": {}}) == ""
+
+
+def test_a_release_opens_with_the_word_of_the_one_scale() -> None:
+    told = [text_verdict({"epsilon": epsilon, "documents": 9}) for epsilon in (1.0, 2.0, 9.0)]
+    assert [one.partition(",")[0].rpartition(" ")[2].removesuffix(":") for one in told[:2]] == ["strong", "moderate"]
+    assert "one sentence: none: it protects nobody. " in told[2] and "at most 99.99%" in told[2]

@@ -67,6 +67,7 @@ def test_a_comparison_of_order_private_shufflers_has_the_uniform_ones_beside_the
     assert any("the shuffle within groups" in note for note in comparison_table(document).notes)
 
 
+@pytest.mark.exhaust
 def test_a_comparison_without_a_promise_about_order_stays_as_it_was_asked_for() -> None:
     document = compared({"shuffler": "within_groups", "groups": {"labels": "age"}, "compare": ["identity"]})
     assert [one["shuffler"] for one in document["comparison"]] == ["identity", "within_groups"]

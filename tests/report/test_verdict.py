@@ -1,6 +1,5 @@
 """The first screen of a report: whom one has to trust for what, what is public, and what to do."""
 
-import re
 from io import StringIO
 
 import pytest
@@ -8,7 +7,7 @@ from rich.console import Console
 from tests.report.documents import absent, central, numeric, rehearsal, release, stream
 
 from dovetail.core.verdict import guess_bound, percent_up, scale_sentences
-from dovetail.report.html import render_html
+from dovetail.report.html import charts, render_html
 from dovetail.report.number_format import Document
 from dovetail.report.terminal import print_report
 from dovetail.report.verdict import judged, verdict
@@ -36,13 +35,14 @@ def test_every_report_opens_with_a_row_for_each_trust(make: object) -> None:
     assert ("Keep this rehearsal in the house" in found[-1].text) == (document["mode"] == "rehearsal")
 
 
-def test_the_first_screen_is_short() -> None:
-    document = rehearsal()
-    document["collection"] |= {"published": ["age", "education"], "alone": 157}
-    page = render_html(document)
-    opening = page[page.index("<h1>") : page.index('<details class="scale">')]
-    words = re.sub(r"<[^>]+>", " ", opening).split()
-    assert len(words) <= 160, len(words)
+@pytest.mark.parametrize("make", [rehearsal, release, numeric, stream])
+def test_the_bars_of_guesses_end_with_trust_in_nobody(make: object) -> None:
+    document = make()  # type: ignore[operator]
+    chart, rows = charts(document)["guesses"].chart, judged(document).rows
+    told = [percent_up(row.guess) for row in rows]
+    assert chart.count('class="bar"') == 1 + len({*told})
+    assert all(f"at most {guess}" in chart for guess in told)
+    assert chart.index("blind") < chart.index("trusting nobody")
 
 
 def test_without_noise_the_report_says_that_it_protects_nobody_but_by_trust() -> None:
@@ -117,6 +117,15 @@ def test_dummies_of_the_shuffler_are_moderate_at_best() -> None:
     assert judged(document).decides.trusted == "people"
 
 
+def test_a_release_that_protects_by_trust_alone_is_not_called_unremarkable() -> None:
+    document = rehearsal() | {"mode": "release"}
+    document["local"] |= {"epsilon": "inf"}
+    document["central"] |= {"trust": "shuffler", "honest_n": 1, "epsilon": 1.0, "colluding": "inf"}
+    document["collection"] |= {"alone": absent("no column leaves beside the reports")}
+    assert judged(document).rows[0].word == "none"
+    assert lines(document)["What to do"] == "Read the assumptions before anything is published."
+
+
 def test_the_word_stands_once_in_every_line() -> None:
     for document in (rehearsal(), release(), numeric(), stream()):
         found = verdict(document)
@@ -129,6 +138,7 @@ def test_the_word_stands_once_in_every_line() -> None:
         assert f"Protection of one person: {found[0].text}\n" in printed.get()
 
 
+@pytest.mark.exhaust
 def test_who_knows_the_published_shares_starts_from_the_commonest_answer() -> None:
     document = rehearsal()
     blind = max(high for _, high in document["estimates"]["overall"]["interval"])

@@ -11,8 +11,7 @@ from dovetail.core.entropy import Entropy, Words, system_entropy
 from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.components import PartitionedOrder, exchangeable, partition_reference_order
 from dovetail.shuffle.fitting.groups import Groups
-from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
-from dovetail.shuffle.sampling.log_kernel import ERROR, minus_logs
+from dovetail.shuffle.sampling.lehmer_code import ERROR, draw_lehmer_code, minus_logs
 from dovetail.shuffle.sampling.permutations import permute_within_blocks
 from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket
 

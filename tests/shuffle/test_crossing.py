@@ -26,6 +26,7 @@ def crossing(groups: Groups, line: PartitionedOrder) -> list[bool]:
     return [len(set(part[group].tolist())) > 1 for group in groups]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("starts", SIX, ids=str)
 def test_windows_of_labels_cross_exactly_where_they_hold_people_of_two_components(starts: np.ndarray) -> None:
     for labels in product(range(4), repeat=6):

@@ -28,7 +28,7 @@ from dovetail.plan.dummies import plan_with_dummies
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_reports import OpenAnswers
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, TruncatedGaussian, TruncatedGeometric
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 LAWS = [TruncatedGeometric(1, 2, 1), TruncatedGeometric(2, 3, 2), TruncatedGeometric(3, 4, 3)]
@@ -112,6 +112,7 @@ def test_no_collection_exceeds_the_promise_and_all_of_them_reach_it(law: Truncat
                 assert exact == pytest.approx(bound, rel=1e-7)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("epsilon0", [0.7, 2.0])
 @pytest.mark.parametrize(("k", "n"), [(2, 3), (3, 2)])
 def test_local_noise_and_dummies_together_keep_the_smaller_promise(epsilon0: float, k: int, n: int) -> None:
@@ -148,11 +149,54 @@ def test_rounds_compose_to_the_product_of_their_pairs(law: TruncatedGeometric, r
 
 
 def test_twelve_rounds_buy_more_than_twelve_twelfths() -> None:
-    monthly = dummies_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=12)
+    monthly = dummies_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=12, law="geometric")
+    assert isinstance(monthly, Dummies)
     assert monthly.epsilon >= 0.102
     assert monthly.variance**0.5 == pytest.approx(27.6, rel=0.01)
     assert dummies_epsilon(monthly.noise, 1e-6, rounds=12) <= 1.0
     assert dummies_guarantee(monthly, n=1000, delta=1e-6, rounds=12).epsilon <= 1.0
+
+
+@pytest.mark.parametrize(("rounds", "better"), [(1, Dummies), (4, Dummies), (5, GaussianDummies)])
+def test_the_better_law_is_taken_by_the_number_of_rounds(rounds: int, better: type) -> None:
+    found = dummies_for_rounds(k=3, epsilon=1.0, delta=1e-6, rounds=rounds)
+    assert isinstance(found, better)
+    both = [
+        dummies_for_rounds(k=3, epsilon=1.0, delta=1e-6, rounds=rounds, law=one) for one in ("geometric", "gaussian")
+    ]
+    assert [type(one) for one in both] == [Dummies, GaussianDummies]
+    assert found.variance == min(one.variance for one in both)
+    for one in both:
+        promise = dummies_guarantee(one, n=1000, delta=1e-6, rounds=rounds)
+        assert 0.99 < promise.epsilon <= 1.0 and promise.trust == "shuffler"
+        with pytest.raises(DataError, match="its shuffler adds others, or none"):
+            one.people(1000, 1000)
+    with pytest.raises(ParameterError, match="`law` must be"):
+        dummies_for_rounds(k=3, epsilon=1.0, delta=1e-6, rounds=2, law="normal")
+
+
+@pytest.mark.parametrize("law", [TruncatedGaussian(Fraction(1, 2), 2), TruncatedGaussian(Fraction(9), 8)], ids=repr)
+def test_gaussian_draws_have_the_law(law: TruncatedGaussian, rng: Entropy) -> None:
+    counts = np.bincount(law.sample(50_000, rng), minlength=2 * law.reach + 1)
+    expect_law(counts, law.masses)
+    wider = TruncatedGaussian(law.scale * Fraction(6, 5), law.reach)
+    expect_broken(np.bincount(wider.sample(50_000, rng), minlength=2 * law.reach + 1), law.masses)
+
+
+@pytest.mark.exhaust
+def test_local_noise_below_gaussian_dummies_keeps_the_smaller_promise() -> None:
+    """As below geometric ones: the theorem asks nothing of the law."""
+    dummies, krr = GaussianDummies(3, TruncatedGaussian(Fraction(30), 40)), KRR(3, 2.0)
+    alone = dummies_guarantee(dummies, n=200, delta=1e-6)
+    both = dummies_guarantee(dummies, n=200, delta=1e-6, randomizer=krr)
+    gamma = krr.channel().contrast
+    inside = log1p(gamma * (exp(dummies_epsilon(dummies.noise, 1e-6 / gamma)) - 1.0))
+    assert both.epsilon == pytest.approx(inside, rel=1e-6) and both.epsilon < alone.epsilon
+    assert both.colluding == 2.0 and alone.colluding == float("inf")
+    with pytest.raises(UnsupportedError, match="take at least"):
+        dummies_guarantee(GaussianDummies(3, TruncatedGaussian(Fraction(30), 10)), n=200, delta=1e-6)
+    with pytest.raises(ParameterError, match="`delta` must be given"):
+        dummies_guarantee(dummies, n=200)
 
 
 @pytest.mark.parametrize("law", [*LAWS, TruncatedGeometric.calibrated(epsilon=2.0, delta=1e-4)], ids=repr)

@@ -69,6 +69,7 @@ def test_nearest_takes_the_owner_first_and_breaks_ties_by_index(points: list[tup
     assert as_sets(Groups.nearest(where, k)) == of_two(naive)
 
 
+@pytest.mark.exhaust
 @given(points=plane, data=st.data())
 def test_everybody_may_have_a_radius_of_their_own(points: list[tuple[int, int]], data: Any) -> None:
     reach = data.draw(st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.5]), min_size=len(points), max_size=len(points)))
@@ -89,6 +90,7 @@ def owned(sets: list[set[int]]) -> Groups:
     return Groups.from_lists([[i, *sorted(group)] for i, group in enumerate(sets)], len(sets))
 
 
+@pytest.mark.exhaust
 @given(points=plane, metric=st.sampled_from(["cityblock", "chebyshev", "sqeuclidean", "canberra", "seuclidean"]))
 @settings(max_examples=50)
 def test_other_metrics_mean_what_scipy_says(points: list[tuple[int, int]], metric: str) -> None:
@@ -159,6 +161,7 @@ def test_a_union_holds_the_groups_of_all(one: list[list[int]], two: list[list[in
     assert Groups.union(first) == first
 
 
+@pytest.mark.exhaust
 @given(
     labels=st.lists(st.integers(-5, 5), min_size=1, max_size=20),
     radii=st.lists(st.integers(0, 6), min_size=1, max_size=3),
@@ -218,6 +221,7 @@ def test_what_is_derived_agrees_with_its_definition(lists: list[list[int]]) -> N
     }
 
 
+@pytest.mark.exhaust
 @given(labels=st.lists(st.integers(0, 9), min_size=1, max_size=15), radius=st.integers(0, 3))
 def test_windows_and_lists_of_the_same_groups_are_the_same(labels: list[int], radius: int) -> None:
     windows = Groups.from_labels(labels, radius)
@@ -230,6 +234,7 @@ def test_windows_and_lists_of_the_same_groups_are_the_same(labels: list[int], ra
     )
 
 
+@pytest.mark.exhaust
 @settings(max_examples=200)
 @given(outer=lists_of_people, inner=lists_of_people)
 def test_covers_means_that_every_group_lies_inside_one(outer: list[list[int]], inner: list[list[int]]) -> None:
@@ -272,6 +277,7 @@ def test_labels_may_be_words_and_dates() -> None:
     }
 
 
+@pytest.mark.exhaust
 def test_a_million_labels_are_kept_as_windows() -> None:
     groups = Groups.from_labels(np.arange(1_000_000) % 1000, radius=100)
     assert (groups.n, len(groups), groups.largest) == (1_000_000, 1000, 201_000)

@@ -120,6 +120,7 @@ def test_relabelling_people_moves_the_law_along() -> None:
     assert one.theta == other.theta and one.log_weight(pi) == pytest.approx(other.log_weight(there))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-300, 1e-7, 0.01, 2.0, 1000.0, math.inf])
 def test_every_theta_gives_a_permutation_from_both_doors(theta: float) -> None:
     for rng in (system_entropy(), simulation(1)):
@@ -241,6 +242,7 @@ def test_a_line_is_cut_into_whole_pieces(parts: list[int], cells: list[int], nam
         PartitionedOrder(np.arange(3), np.array(parts), np.array(cells))
 
 
+@pytest.mark.exhaust
 def test_many_small_components_are_drawn_together() -> None:
     labels = np.arange(300_000) // 3
     groups = Groups.from_lists([[i, i + 1] for i in range(30_000) if i % 3 < 2], 300_000)

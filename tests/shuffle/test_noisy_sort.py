@@ -62,6 +62,7 @@ def test_ties_broken_by_index_break_the_promise() -> None:
     assert largest_change(np.log(coarse_law([0, 0], 2.0, by_index=True)), (0, 1), 2) > 1.0
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("scores", "rate"), [([0, 1, 2], 1.2), ([0, 0, 1], 0.9)])
 def test_the_sampler_follows_the_discrete_law_with_ties(scores: list[int], rate: float, rng: Entropy) -> None:
     draws = 60_000
@@ -73,6 +74,7 @@ def test_the_sampler_follows_the_discrete_law_with_ties(scores: list[int], rate:
     expect_broken(counts, coarse_law(scores, 1.1 * rate) / coarse_law(scores, 1.1 * rate).sum())
 
 
+@pytest.mark.exhaust
 def test_fine_discrete_noise_is_nearly_the_continuous_law() -> None:
     """The grid of 2^32 steps is 2^22 times finer than this one, whose law is already close to the integral."""
     rate, spread = 2.0**-4, 12
@@ -116,6 +118,7 @@ def test_the_scale_keeps_the_promise_in_exact_arithmetic(
     assert shuffler.restrict(here).sensitivity <= shuffler.sensitivity
 
 
+@pytest.mark.exhaust
 def test_atoms_share_a_score_and_cost_nothing() -> None:
     groups = Groups.from_lists([[0, 1, 2, 3], [3, 4]], 5)
     shuffler = NoisySort.fit(groups, alpha=1.0)
@@ -124,6 +127,7 @@ def test_atoms_share_a_score_and_cost_nothing() -> None:
     assert NoisySort.fit(Groups.from_lists([[0, 1, 2]], 3), alpha=1.0).sensitivity == 0
 
 
+@pytest.mark.exhaust
 def test_people_move_by_the_noise() -> None:
     n = 100_000
     shuffler = NoisySort.fit(Groups.from_labels(np.arange(n), radius=15), alpha=4.0)
@@ -171,3 +175,16 @@ def test_alpha_infinity_leaves_the_order() -> None:
 
 def _whole(n: int) -> PartitionedOrder:
     return PartitionedOrder.single_component(np.arange(n))
+
+
+@pytest.mark.exhaust
+def test_every_order_of_a_component_is_possible_however_large_alpha_is() -> None:
+    shuffler = NoisySort.fit(Groups.from_labels(range(5), radius=1), alpha=600.0)
+    weights = np.array([shuffler.log_weight(list(order)) for order in everything(5)])
+    assert np.isfinite(weights).all() and weights.min() < -800.0
+    assert math.fsum(np.exp(weights)) == pytest.approx(1.0, abs=1e-9)
+    # X_1 < X_2 for centres d apart, the wrong way round: (2 + d) / 4 e^-d, however far
+    for gap in (0.5, 50.0, 600.0, 5000.0):
+        assert log_order_probability(np.array([gap, 0.0])) == pytest.approx(math.log((2 + gap) / 4) - gap, abs=1e-9)
+    with pytest.raises(UnsupportedError, match="units of noise apart"):
+        log_order_probability(np.array([0.0, 1e6]))

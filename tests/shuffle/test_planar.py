@@ -80,6 +80,7 @@ def test_the_exact_ratio_of_two_people_is_below_alpha(points: list[list[int]]) -
     assert true > 0.2 or distance == 1.0
 
 
+@pytest.mark.exhaust
 def test_the_matching_is_uniform_for_equal_points_and_sees_no_labels(rng: Entropy) -> None:
     line, points = PartitionedOrder.single_component(np.arange(3)), np.zeros((3, 2), dtype=np.int64)
     seen = [index(kd_order(points, line, rng.permutation(3))) for _ in range(6000)]
@@ -124,6 +125,7 @@ def test_the_bound_is_above_every_reordering_of_the_group(
     assert float(RATE) * fewer.sensitivities.max() <= 1.0
 
 
+@pytest.mark.exhaust
 def test_a_report_lands_near_home() -> None:
     points = np.random.default_rng(1).random((20_000, 2))
     shuffler = PlanarLaplace.fit(Groups.within_radius(points, 0.01), alpha=16.0, points=points)
@@ -132,6 +134,7 @@ def test_a_report_lands_near_home() -> None:
     assert abs(moved - stated) < 0.05 * stated  # two means over 20,000 people, of whom neighbours move together
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("wide", [1.0, 0.01], ids=["square", "strip"])
 def test_the_best_shuffler_moves_reports_no_further_than_the_others(wide: float) -> None:
     points = np.random.default_rng(1).random((1000, 2)) * [1.0, wide]
@@ -142,6 +145,18 @@ def test_the_best_shuffler_moves_reports_no_further_than_the_others(wide: float)
         Mallows.fit(groups, alpha=8.0, points=points), NoisySort.fit(groups, alpha=8.0, points=points),
     ]  # fmt: skip
     assert mean_distance(best, points) == min(mean_distance(one, points) for one in each)
+
+
+@pytest.mark.parametrize("alpha", [8.0, 100.0, 400.0])
+@pytest.mark.parametrize("ages", [True, False], ids=["ages", "a chain"])
+def test_along_a_line_too_the_best_shuffler_is_none_of_the_worse(ages: bool, alpha: float) -> None:
+    line = np.random.default_rng(1).integers(18, 90, 500) if ages else np.arange(300)
+    groups = Groups.from_labels(line, radius=1)
+    best, where = best_shuffler(groups, alpha=alpha), line[:, None].astype(np.float64)
+    if best.name == "uniform":
+        return  # alpha = 0, for hardly more
+    each = [Mallows.fit(groups, alpha=alpha), NoisySort.fit(groups, alpha=alpha)]
+    assert mean_distance(best, where) == min(mean_distance(one, where) for one in each)
 
 
 def test_nothing_leaves_its_component() -> None:
@@ -171,6 +186,7 @@ def test_a_few_people_apart_do_not_make_the_whole_shuffle_nearly_uniform() -> No
     assert summary["near_uniform_share"] == 60 / 660 and not summary["near_uniform"] and "warning" not in summary
 
 
+@pytest.mark.exhaust
 def test_noise_as_large_as_the_component_warns() -> None:
     points = np.random.default_rng(1).random((500, 2))
     groups = Groups.within_radius(points, 0.2)
@@ -178,3 +194,14 @@ def test_noise_as_large_as_the_component_warns() -> None:
     assert not PlanarLaplace.fit(groups, alpha=1e4, points=points).summary()["near_uniform"]
     everybody = Groups.from_lists([range(500)], 500)
     assert not PlanarLaplace.fit(everybody, alpha=1.0, points=points).summary()["near_uniform"]  # one group: it must
+
+
+def test_few_people_are_compared_by_so_many_draws_that_chance_does_not_decide() -> None:
+    weights = np.array(
+        [138.0, 154, 156, 157, 162, 166, 167, 169, 169, 174, 176, 182, 189, 189, 191, 193, 193, 202, 211, 247]
+    )
+    groups = Groups.within_radius(weights, 7.0)
+    sort = NoisySort.fit(groups, alpha=64.0)
+    moved = [float(np.abs(weights[sort.permutation(simulation(seed))] - weights).mean()) for seed in range(400)]
+    # five standard errors of either mean: false alarm below 1e-6
+    assert abs(mean_distance(sort, weights[:, None]) - np.mean(moved)) < 5.0 * np.std(moved) * (2.0 / 400) ** 0.5

@@ -210,6 +210,7 @@ def test_the_fiedler_order_of_a_path_is_the_path() -> None:
     assert order.tolist() in (line.tolist(), line[::-1].tolist())
 
 
+@pytest.mark.exhaust
 def test_components_get_the_order_that_is_best_for_each() -> None:
     rng = np.random.default_rng(5)
     points = rng.random((400, 2))
@@ -252,6 +253,7 @@ def test_points_of_other_people_are_refused() -> None:
         best_order(Groups.from_lists([[0, 1]], 3), points=[[0.0, 1.0], [1.0, 0.0]])
 
 
+@pytest.mark.exhaust
 def test_what_is_skipped_says_why() -> None:
     groups = FAMILIES["square"](2500, 1).groups
     notes = {row["name"]: row["note"] for row in best_order(groups).candidates}

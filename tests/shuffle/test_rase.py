@@ -15,14 +15,13 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.comparison import Sattolo
 from dovetail.shuffle.fitting.components import agglomerate, cut_into_groups, equal_blocks
 from dovetail.shuffle.fitting.fitted_shuffler import sort_to_roster
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.sensitivity import kendall, largest_theta
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.rase import RASE
+from dovetail.shuffle.rase import RASE, Sattolo
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -31,6 +30,7 @@ ALL: list[Shuffler] = [*RASE.examples(), *Sattolo.examples()]
 over_all = pytest.mark.parametrize("shuffler", ALL, ids=lambda s: f"{s!r:.90}")
 
 
+@pytest.mark.exhaust
 @over_all
 def test_draws_follow_a_published_law_that_sums_to_one(shuffler: Shuffler, request: pytest.FixtureRequest) -> None:
     law, rng = np.exp(log_law(shuffler)), rng_of(request.node.nodeid)

@@ -11,9 +11,8 @@ import pytest
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, DovetailError, StorageError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.fitting.fitted_shuffler import FORMAT, FittedShuffler
+from dovetail.shuffle.fitting.fitted_shuffler import FORMAT, FittedShuffler, load_shuffler
 from dovetail.shuffle.fitting.groups import Groups
-from dovetail.shuffle.fitting.load import load_shuffler
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
@@ -30,14 +29,11 @@ SHUFFLERS: list[FittedShuffler] = [
     *Mallows.examples(),
     *NoisySort.examples(),
     *PlanarLaplace.examples(),
-    best_shuffler(Groups.from_labels([1, 2, 1, 2, 3]), alpha=1.0),
-    best_shuffler(Groups.within_radius(POINTS, 0.3), alpha=4.0, points=POINTS),
     Mallows.fit(CHAIN, alpha=2.0).restrict(np.array([True, True, False, True, True])),
 ]
 
 
-@pytest.mark.parametrize("shuffler", SHUFFLERS, ids=lambda s: f"{s!r:.60}")
-def test_what_is_saved_comes_back(shuffler: FittedShuffler, tmp_path: Path) -> None:
+def comes_back(shuffler: FittedShuffler, tmp_path: Path) -> None:
     path = tmp_path / "fitted.npz"
     shuffler.save(path)
     again = load_shuffler(path)
@@ -45,6 +41,16 @@ def test_what_is_saved_comes_back(shuffler: FittedShuffler, tmp_path: Path) -> N
     assert type(again) is type(shuffler) and again.summary() == shuffler.summary()
     assert again.guarantee == shuffler.guarantee
     np.testing.assert_array_equal(again.permutation(simulation(4)), shuffler.permutation(simulation(4)))
+
+
+@pytest.mark.parametrize("shuffler", SHUFFLERS, ids=lambda s: f"{s!r:.60}")
+def test_what_is_saved_comes_back(shuffler: FittedShuffler, tmp_path: Path) -> None:
+    comes_back(shuffler, tmp_path)
+
+
+def test_what_was_chosen_comes_back_with_its_reason(tmp_path: Path) -> None:
+    comes_back(best_shuffler(Groups.from_labels([1, 2, 1, 2, 3]), alpha=1.0), tmp_path)
+    comes_back(best_shuffler(Groups.within_radius(POINTS, 0.3), alpha=4.0, points=POINTS), tmp_path)
 
 
 def parts(path: Path) -> tuple[dict[str, object], dict[str, np.ndarray]]:

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from studies.mallows_shape.moments import inversion_variance, mean_inversions
 from tests.shuffle.symmetric import everything, index, naive_inversions
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 from tests.tiers import tiered
@@ -12,9 +13,10 @@ from tests.tiers import tiered
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.shuffle.sampling import mallows as module
-from dovetail.shuffle.sampling.mallows import inversion_variance, inversions, mean_inversions, shuffle_out_of_core
+from dovetail.shuffle.sampling.mallows import inversions, shuffle_out_of_core
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("n", "theta"), tiered([(4, 1.0), (4, 2.5), (5, 5.0), (5, 0.9)], first=lambda case: case == (4, 1.0))
 )

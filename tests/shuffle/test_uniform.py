@@ -45,6 +45,7 @@ def test_the_best_shuffler_stays_inside_disjoint_groups() -> None:
     assert best.guarantee.implies(Mallows.fit(groups, alpha=2.0).guarantee)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 2.0, 30.0, float("inf")])
 def test_the_best_shuffler_of_overlapping_groups_keeps_alpha_and_says_why(alpha: float) -> None:
     points = np.random.default_rng(1).random((200, 2))
@@ -54,6 +55,7 @@ def test_the_best_shuffler_of_overlapping_groups_keeps_alpha_and_says_why(alpha:
         assert best.guarantee.alpha == (0.0 if isinstance(best, Uniform) else alpha) and best.summary()["reason"]
 
 
+@pytest.mark.exhaust
 def test_an_order_that_would_be_all_but_uniform_is_shuffled_uniformly() -> None:
     labels = np.arange(300)
     groups = Groups.from_labels(labels, radius=4)

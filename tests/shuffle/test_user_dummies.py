@@ -50,6 +50,7 @@ def test_delta_falls_with_honest_people_and_with_what_they_send() -> None:
     assert 0.95 * found <= law.epsilon_lower(1e-5, found=found) < found
 
 
+@pytest.mark.exhaust
 def test_dropouts_stand_in_the_promise() -> None:
     dummies = user_dummies_for(k=16, epsilon=1.0, delta=1e-6, honest=9_000)
     some, every, fewer = (
@@ -60,9 +61,10 @@ def test_dropouts_stand_in_the_promise() -> None:
     assert (some.trust, some.honest_n, some.colluding) == ("users", 9_000, inf)
     words = " ".join(some.lines())
     assert "if 9,000 of 10,000 people are honest and their answers and dummies arrive" in words
-    assert "at most two messages of a person" in words and "there is no local promise" in words
+    assert "at most one message of a person beside her answers" in words and "there is no local promise" in words
 
 
+@pytest.mark.exhaust
 def test_trust_in_people_is_never_mixed_with_another() -> None:
     mine = user_dummies_guarantee(UserDummies(4, 0.5), n=200, delta=1e-3)
     shuffler = dummies_guarantee(Dummies(4, 1.0, 1e-3), n=200)
@@ -166,6 +168,7 @@ def test_parameters_outside_their_ranges_are_refused(bad: dict[str, Any], name: 
         user_dummies_for(**{"k": 4, "epsilon": 1.0, "delta": 1e-6, "honest": 1000, **bad})
 
 
+@pytest.mark.exhaust
 def test_what_cannot_be_sent_planned_or_promised_is_refused() -> None:
     for rate in (0.0, 1.5, float("nan")):
         with pytest.raises(ParameterError, match="`rate` must be"):
@@ -182,6 +185,7 @@ def test_what_cannot_be_sent_planned_or_promised_is_refused() -> None:
         plan_with_user_dummies(n=1000, k=4)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("rate", [0.1, 0.83, 1.0])
 def test_nobody_who_sends_dummies_is_doubted_and_one_doubt_in_a_billion_is_the_bound(rate: float) -> None:
     from scipy.stats import binom

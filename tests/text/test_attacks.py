@@ -13,13 +13,15 @@ from tests.text.small import candidates
 
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, ParameterError
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.evaluation import attack_documents, inversion_success
+from dovetail.text.documents import Document, PublicDocuments
+from dovetail.text.evaluation import attack_documents, inversion_success, nearest_sentences
 
 ROWS = [HashedWords().encode(one.sentences) for one in documents(8, sentences=3, seed=7)]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("attack", ["inversion", "membership"])
 @pytest.mark.parametrize("utility", ["clipped", "votes"])
 def test_no_attack_reaches_more_than_epsilon_implies(attack: str, utility: str) -> None:
@@ -86,3 +88,18 @@ def test_attacks_and_pages_on_the_command_line(
     for page, words in (("a.html", "membership"), ("e.html", "incomparable"), ("p.html", "adds nothing")):
         text = (tmp_path / page).read_text()
         assert words in text and "http" not in text.replace("http://www.w3.org", "") and "<p>0" not in text
+
+
+def test_a_release_is_read_as_the_public_sentences_nearest_to_it() -> None:
+    lines = ("the ship sails far.", "wind and tide.", "a tax on paper.")
+    public = PublicDocuments([Document(str(i), (one, "the ship sails far.")) for i, one in enumerate(lines * 3)])
+    encoder = HashedWords()
+    for line in lines:
+        found = nearest_sentences(encoder.encode([line])[0], public, encoder, count=9)
+        assert len(found) == 3 and found[0][0] == line and found[0][1] == pytest.approx(1.0, abs=1e-3)
+        assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
+    assert nearest_sentences(np.zeros(encoder.dimension), public, encoder, count=1)[0][1] == 0.0
+    with pytest.raises(ParameterError, match="must be PublicDocuments"):
+        nearest_sentences(encoder.encode(["x"])[0], list(lines), encoder)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="must be one embedding of"):
+        nearest_sentences(encoder.encode(["x"]), public, encoder)

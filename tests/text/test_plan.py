@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.text.plan import Law, drawn_probability, fewest_good, good_probability, least_epsilon
-from dovetail.text.selection import IntegerBudget
+from dovetail.text.sampler import IntegerBudget
 from dovetail.text.utilities import SELECTIONS
 
 
@@ -51,3 +52,17 @@ def test_what_is_planned_for_whole_numbers_is_the_law_by_which_they_are_drawn(se
     law = SELECTIONS[selection]().probabilities(levels, budget)
     planned = drawn_probability(epsilon=3.0, candidates=10, good=2, lead=3.0, selection=selection)
     assert planned == pytest.approx(float(law[:2].sum()), rel=1e-9)
+
+
+def test_the_page_says_how_many_candidates_the_drawn_law_and_the_papers_rule_ask_for() -> None:
+    given: dict[str, Any] = {
+        "candidates": 5000,
+        "lead": 5.0,
+        "epsilon": 3.0,
+        "sure": 0.95,
+        "selection": "exponential",
+    }
+    paper = fewest_good(law=good_probability, **given)
+    ours = fewest_good(law=drawn_probability, **{**given, "selection": "permute-and-flip"})
+    page = (Path(__file__).parents[2] / "docs/text.md").read_text().replace("\n", " ")
+    assert f"{ours} good ones of 5,000 where the paper's rule in real numbers asks for {paper}" in page

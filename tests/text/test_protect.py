@@ -73,6 +73,7 @@ def test_the_sentence_epsilon_is_not_where_amplification_starts() -> None:
     assert wrong < 0.3 < 0.4 < truth
 
 
+@pytest.mark.exhaust
 def test_released_embeddings_are_candidates_and_names_must_differ() -> None:
     made = protect_documents(PRIVATE, mechanism(), ENCODER, rng=simulation(1))
     assert made.table.columns == ["document", "candidate", "candidate_name", "embedding"]
@@ -125,6 +126,7 @@ def test_the_same_release_again_costs_nothing_and_another_one_adds(tmp_path: Pat
     assert more.guarantee.epsilon == 5.0 and not more.reproduced
 
 
+@pytest.mark.exhaust
 def test_a_document_released_among_others_still_adds_up(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     release_documents(PRIVATE[:4], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
@@ -170,11 +172,17 @@ REWRITTEN = {
     "emoji style": lambda text: text + "\ufe0f",
     "letters with accents apart": lambda text: normalize("NFD", text),
     "full width": lambda text: "".join(chr(ord(one) + 0xFEE0) if "a" <= one <= "z" else one for one in text),
+    "marks after all": lambda text: f"{text}!",
+    "other quotation marks and dashes": lambda text: (
+        "``" + text.replace(".", " \N{EM DASH}") + "\N{RIGHT DOUBLE QUOTATION MARK}"
+    ),
+    "words in underscores": lambda text: "_" + text.replace(" ", "_ _") + "_",
+    "no marks": lambda text: text.rstrip("."),
     "other blanks": lambda text: text.replace(" ", "\u00a0\n"),
 }
 
 
-@pytest.mark.parametrize("how", [*REWRITTEN, "another order", "another order of words"])
+@pytest.mark.parametrize("how", [*REWRITTEN, "another order", "another order of words", "blank sentences"])
 def test_documents_are_known_again_however_they_are_written(how: str, tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     given = {"ledger": ledger, "rng": rng, "named": False}
@@ -187,14 +195,18 @@ def test_documents_are_known_again_however_they_are_written(how: str, tmp_path: 
         sentences = tuple(map(REWRITTEN[how], letter.sentences))
     elif how == "another order of words":
         sentences = tuple(" ".join(reversed(one.rstrip(".").split())) + "." for one in letter.sentences)
+    elif how == "blank sentences":
+        sentences = ("", *letter.sentences, " \t")
     assert sentences != letter.sentences
     with pytest.raises(UnsupportedError, match="1 of these 1 documents were released before"):
         release_documents([Document("1", sentences)], mechanism(2.0), ENCODER, **given)
 
 
-def test_a_document_with_another_word_or_mark_is_another_one(tmp_path: Path) -> None:
+@pytest.mark.exhaust
+def test_a_document_with_another_word_or_symbol_is_another_one_and_so_are_marks_alone(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
-    for text in ("the ship sails", "the ship sank", "the ship sails sails", "?!", "!?!", "\N{THUMBS UP SIGN}"):
+    for text in ("the ship sails", "the ship sank", "the ship sails sails", "the ship sails + sails", "?!", "!?!",
+                 "\N{THUMBS UP SIGN}"):  # fmt: skip
         made = release_documents(
             [Document("1", (text,))], mechanism(2.0), ENCODER, ledger=ledger, rng=rng, named=False
         )
@@ -209,6 +221,7 @@ def test_numbers_of_rows_are_no_names(tmp_path: Path) -> None:
         assert made.guarantee.epsilon == 2.0
 
 
+@pytest.mark.exhaust
 def test_a_whole_documents_epsilon_adds_each_release_with_its_own_limit(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     given = {"ledger": ledger, "rng": rng, "new_release": True}
@@ -262,6 +275,7 @@ def test_a_rehearsal_ranks_private_releases_below_the_mean() -> None:
     assert scores["clipped scores"] > scores["clipped to a box, Laplace noise"]
 
 
+@pytest.mark.exhaust
 def test_a_rehearsal_scores_candidates_once_for_all_draws_and_no_more_documents_than_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -278,6 +292,7 @@ def test_a_rehearsal_scores_candidates_once_for_all_draws_and_no_more_documents_
     assert {row.documents for row in rows} == {7} == {len(scored)}
 
 
+@pytest.mark.exhaust
 def test_an_interrupted_evaluation_shows_what_was_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -372,6 +387,7 @@ def test_from_public_texts_to_released_embeddings_on_the_command_line(
     assert "exists already" in capsys.readouterr().err
 
 
+@pytest.mark.exhaust
 def test_a_limit_on_sentences_hides_no_document_from_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

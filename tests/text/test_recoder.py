@@ -13,10 +13,9 @@ from tests.text.corpus import PUBLIC, HashedWords, documents, small_candidates
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.text.candidates import Candidates, candidates_bytes, read_candidates
 from dovetail.text.documents import Document, PublicDocuments
-from dovetail.text.encoders import CallableEncoder, SVDEncoder
+from dovetail.text.encoders import CallableEncoder, RecodedEncoder, SVDEncoder
 from dovetail.text.evaluation import PublicClassifier
-from dovetail.text.recoder import Adam, RecodedEncoder, loss_and_slopes
-from dovetail.text.recoder_fit import fit_recoder
+from dovetail.text.recoder import Adam, fit_recoder, loss_and_slopes
 from dovetail.text.release import rehearse_documents
 
 SVD = SVDEncoder.fit(PUBLIC, dimension=6)

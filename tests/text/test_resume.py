@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,17 @@ import pytest
 from tests.text.corpus import HashedWords, documents, small_candidates
 
 from dovetail.core.entropy import simulation, system_entropy
-from dovetail.core.errors import StorageError
+from dovetail.core.errors import OutputError, StorageError
 from dovetail.ledger.releases import ReleaseLedger
 from dovetail.text.deep_candidate import DeepCandidate, Drawn, SentenceDP
 from dovetail.text.documents import Document
-from dovetail.text.release import DocumentJournal, amplify_documents, release_documents
+from dovetail.text.release import (
+    DocumentJournal,
+    RehearsedRows,
+    amplify_documents,
+    rehearse_documents,
+    release_documents,
+)
 
 PRIVATE = documents(12, sentences=4, seed=9, prefix="p")
 ENCODER, MECHANISM = HashedWords(), DeepCandidate.of(small_candidates(), epsilon=2.0)
@@ -130,8 +137,6 @@ def test_what_is_drawn_is_written_at_once_and_the_first_draw_counts(tmp_path: Pa
     second.keep(1, Drawn(6, 1, True))
     again = DocumentJournal.of(ledger, b"request")
     assert [again.drawn(place) for place in range(3)] == [Drawn(3, 0, False), Drawn(6, 1, True), None]
-    for one in (first, second):
-        one.close(finished=False)
 
 
 def test_a_journal_that_cannot_be_read_stops_the_release(tmp_path: Path) -> None:
@@ -139,12 +144,46 @@ def test_a_journal_that_cannot_be_read_stops_the_release(tmp_path: Path) -> None
     ledger.fingerprint(b"")
     made = DocumentJournal.of(ledger, b"request")
     made.keep(0, Drawn(3, 0, False))
-    made.close(finished=False)
-    made.place.write_bytes(b"\xff\xff")
+    made.lines.place.write_bytes(b"\xff\xff")
     with pytest.raises(StorageError, match="cannot be used"):
         DocumentJournal.of(ledger, b"request")
 
 
+@pytest.mark.exhaust
+def test_a_killed_rehearsal_goes_on_with_the_same_rows(tmp_path: Path) -> None:
+    place, setting = tmp_path / "rows.jsonl", {"seed": 1, "repetitions": 2, "by_sentences": [1, 4]}
+    labelled = documents(12, sentences=3, seed=4, prefix="a") + documents(12, sentences=5, seed=5, prefix="b")
+    public = small_candidates()
+
+    def rehearse(rows: RehearsedRows, epsilons: list[float], most: int = 1_000) -> None:
+        found = rehearse_documents(
+            labelled, public, ENCODER, epsilons=epsilons, utilities=["clipped"], known=rows.known, **setting
+        )
+        for row in islice(found, most):
+            rows.keep(row)
+
+    whole = RehearsedRows.of(None, labelled, public, setting)
+    rehearse(whole, [2.0, 8.0])
+    rehearse(RehearsedRows.of(place, labelled, public, setting), [2.0], most=8)  # no file is closed: as if killed
+    assert place.stat().st_mode & 0o077 == 0
+    place.write_bytes(place.read_bytes()[:-5])  # within a row, amid those of one release
+    again = RehearsedRows.of(place, labelled, public, setting)
+    assert 0 < len(again.rows) == 7 and again.rows == whole.rows[:7]
+    rehearse(again, [2.0, 8.0])
+    assert again.rows == whole.rows == RehearsedRows.of(place, labelled, public, setting).rows
+    content = place.read_bytes()
+    for private, other in ((labelled[1:], setting), (labelled, {**setting, "seed": 2})):
+        with pytest.raises(OutputError, match="has no rows of these documents under these settings"):
+            RehearsedRows.of(place, private, public, other)
+    for foreign in (b"notes\n", b"{}\n", b"\xff\n"):
+        (tmp_path / "other").write_bytes(foreign)
+        with pytest.raises(OutputError, match=r"name another file|cannot keep rows"):
+            RehearsedRows.of(tmp_path / "other", labelled, public, setting)
+        assert (tmp_path / "other").read_bytes() == foreign
+    assert place.read_bytes() == content
+
+
+@pytest.mark.exhaust
 def test_shuffled_rows_have_no_names_and_every_order(tmp_path: Path) -> None:
     from collections import Counter
     from itertools import permutations

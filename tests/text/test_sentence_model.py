@@ -111,7 +111,7 @@ def test_a_missing_package_is_named_with_the_pip_line(
     missing: str, fakes: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dovetail-privacy\[text-model\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[text-model\]"):
         SentenceModel().encode(["a cat"])
 
 

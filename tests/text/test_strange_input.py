@@ -53,6 +53,7 @@ def test_a_row_without_a_name_is_told_with_its_number(suffix: str, tmp_path: Pat
         read_documents(place, name="id")
 
 
+@pytest.mark.exhaust
 def test_every_kind_of_document_gets_a_candidate() -> None:
     encoder = SVDEncoder.fit(PUBLIC, dimension=8)
     strange = {

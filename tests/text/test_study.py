@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
+import pickle
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import polars as pl
 import pytest
 import studies.sentence_f1.run as sentence_f1
@@ -63,6 +66,27 @@ def test_the_chapters_corpora_are_read_where_a_user_has_them(tmp_path: Path, mon
     }  # fmt: skip
     assert not any("somebody" in line for each in found["20 Newsgroups"].public for line in each.sentences)
     assert not {each.sentences for each in found["IMDB"].public} & {each.sentences for each in found["IMDB"].private}
+
+
+def test_twenty_newsgroups_are_read_as_scikit_learn_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    utils = pytest.importorskip("sklearn.utils")
+    monkeypatch.setenv("DOVETAIL_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="20_newsgroups: no such folder"):
+        newsgroups()
+    text = "One here. Two here. Three here. Four here. Five here. Six here."
+    names = ["alt.atheism", "comp.graphics", "misc.forsale"]
+    part = utils.Bunch(
+        data=[f"From: somebody\nSubject: x\n\n{number} {text}" for number in range(12)],
+        target=np.arange(12) % 3, target_names=names, filenames=np.array([str(one) for one in range(12)]),
+    )  # fmt: skip
+    kept = codecs.encode(pickle.dumps({"train": part, "test": part}), "zlib_codec")
+    (tmp_path / "20news-bydate_py3.pkz").write_bytes(kept)
+    found = newsgroups()
+    assert {each.label for each in found.public + found.private} == {"religion", "computers", "for sale"}
+    assert not any("somebody" in line for each in found.public + found.private for line in each.sentences)
 
 
 def test_the_twenty_groups_make_nine_classes() -> None:

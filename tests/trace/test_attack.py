@@ -76,6 +76,7 @@ def test_where_the_kernel_is_right_prediction_and_measurement_agree() -> None:
     assert walk.predicted is None and walk.width_ratio is None
 
 
+@pytest.mark.exhaust
 def test_a_smoother_that_believes_in_no_nugget_is_rehearsed_and_finds_smooth_traces_best() -> None:
     plan = replace(PLAN, prior=replace(PRIOR, kernel=with_nugget(PRIOR.kernel, 0.3)), radius=15.0, error=15.0)
     smooth = [Trace.of(str(i), TIMES, np.column_stack([15.0 * i + TIMES, 3.0 * TIMES])) for i in range(8)]

@@ -17,8 +17,7 @@ from dovetail.trace.kernels import Matern32
 from dovetail.trace.ledger import StoredRelease, TraceEntry, TraceLedger
 from dovetail.trace.loss import condition, information
 from dovetail.trace.noise import design_trace, joint_noise
-from dovetail.trace.plan import TracePlan
-from dovetail.trace.prior import TracePrior
+from dovetail.trace.plan import TracePlan, TracePrior
 from dovetail.trace.protect import UNNAMED, Protection, composed_guarantee, joint_prior
 from dovetail.trace.table import TraceColumns, read_traces, write_traces
 from dovetail.trace.trace import SecretTimes, TangentPlane, Trace
@@ -99,6 +98,7 @@ def test_times_may_be_seconds_or_iso_text() -> None:
         ("time,x,y\n", "holds no points"),
         ("time,x,y\n1,NaN,3\n2,1,1\n", "no numbers"),
         ("time,x,y\nnoon,1,3\n", "neither seconds nor an ISO"),
+        ("time,x,y\n1372636800000,1,3\n1372636815000,1,4\n", "in milliseconds instead of seconds"),
         ("trace,time,x,y\n,1,1,3\n", "name no trace"),
     ],
 )
@@ -227,6 +227,7 @@ def test_a_prior_with_another_origin_or_rounded_places_draw_nothing_again(place:
     assert both.releases == 2 and both.mu > alone.mu
 
 
+@pytest.mark.exhaust
 def test_a_second_release_composes_exactly_and_tells_more(place: Path) -> None:
     ledger = TraceLedger(place / "private")
     first = Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])[0]
@@ -274,6 +275,7 @@ def test_one_trace_twice_in_a_table_is_drawn_once(place: Path) -> None:
     assert first.guarantee.releases == second.guarantee.releases == 1
 
 
+@pytest.mark.exhaust
 def test_traces_of_one_person_in_one_table_are_counted_together(place: Path) -> None:
     job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
     near, far, other = job.protect([trace(1), trace(2, 160.0), trace(3)], ["ann", "ann", "bob"])

@@ -1,9 +1,13 @@
 """Fits: slopes of the likelihood, a known kernel found again, bounds reported, wrong kernels caught."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.trace.priors import generator
 
+from dovetail.cli.main import invoke
 from dovetail.core.errors import DataError
 from dovetail.trace.fit import Fit, Likelihood, censored_quantiles, fit_kernel, goodness, grouped
 from dovetail.trace.kernels import RBF, Kernel, Matern32, kernel_of, with_nugget
@@ -55,6 +59,7 @@ def test_the_likelihood_is_that_of_contrasts_of_a_multivariate_normal() -> None:
     assert value + np.log(6.0) == pytest.approx(direct, rel=1e-9)
 
 
+@pytest.mark.exhaust
 def test_a_known_kernel_is_found_again() -> None:
     fit = fit_kernel(kernel_of("matern32", length=20.0), drawn(with_nugget(Matern32(60.0), 0.02), 40, "again"))
     assert fit.at_bound == "" and fit.length == pytest.approx(60.0, rel=0.15)
@@ -79,6 +84,8 @@ def test_quantiles_beyond_the_bound_are_said_to_be_lower_bounds() -> None:
     found = censored_quantiles(fits, (0.2, 0.5, 0.75))
     assert [(each.seconds, each.censored) for each in found] == [(2.0, False), (8.0, True), (8.0, True)]
     assert all(each.censored for each in censored_quantiles(fits[2:]))
+    in_points = censored_quantiles(fits, (0.2, 0.5), periods=[0.5, 4.0, 2.0, 2.0, 2.0])  # 4, 1, and at least 4 points
+    assert [(each.seconds, each.censored) for each in in_points] == [(1.0, False), (4.0, True)]
 
 
 def test_a_trace_that_ends_at_its_bound_says_so() -> None:
@@ -98,3 +105,25 @@ def test_what_does_not_move_is_refused() -> None:
     still = Trace.of("still", np.arange(5.0), np.ones((5, 2)))
     with pytest.raises(DataError, match="do not move"):
         fit_kernel(RBF(3.0), [still])
+
+
+@pytest.mark.exhaust
+def test_fits_of_single_traces_have_quartiles_in_seconds_and_in_points(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw, rows = np.random.default_rng(4), []
+    for number in range(6):
+        times = 15.0 * np.arange(25)
+        walk = np.linalg.cholesky(RBF(60.0).matrix(times) + 1e-6 * np.eye(25)) @ draw.normal(size=(25, 2))
+        rows += [f"{number},{t:g},{x:.3f},{y:.3f}" for t, (x, y) in zip(times, 100.0 * walk, strict=True)]
+    (tmp_path / "traces.csv").write_text("\n".join(["trace,time,x,y", *rows]) + "\n")
+    asked = ["trace", "fit", str(tmp_path / "traces.csv"), "--kernel", "rbf", "--by", "trace"]
+    assert invoke([*asked, "--out", str(tmp_path / "prior.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["lengths"]
+    pairs = list(zip(found["quantiles"], found["effective_quantiles"], strict=True))
+    assert len(pairs) == 3 and found["fits"] == 6
+    for one, other in pairs:
+        assert other["points"] == pytest.approx(one["seconds"] / 15.0) and other["level"] == one["level"]
+    assert 2.0 < pairs[1][1]["points"] < 8.0  # drawn with four
+    assert invoke([*asked, "--out", str(tmp_path / "again.json")]) == 0
+    assert "effective, in points" in " ".join(capsys.readouterr().out.split())

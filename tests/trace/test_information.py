@@ -28,6 +28,7 @@ from dovetail.trace.loss import (
     mu_of_loss,
     posterior_odds,
     posterior_width,
+    renyi_loss,
     sightings,
     with_sighting,
     worst_move,
@@ -57,6 +58,19 @@ def test_j_is_what_bayes_rule_adds_to_the_prior_precision(secret: list[int]) -> 
         assert np.allclose(np.linalg.inv(posterior), np.linalg.inv(prior[np.ix_(secret, secret)]) + found.matrix)
 
 
+@pytest.mark.parametrize("secret", [[3], [2, 6]], ids=str)
+def test_direct_and_inferential_loss_add_where_the_noise_at_the_secret_is_independent(secret: list[int]) -> None:
+    rng = generator(f"lemma 8 {secret}")
+    rest = [place for place in range(8) if place not in secret]
+    prior, noise = covariance(8, rng), covariance(8, rng)
+    noise[np.ix_(secret, rest)] = noise[np.ix_(rest, secret)] = 0.0
+    direct = np.linalg.inv(noise[np.ix_(secret, secret)])
+    weights = prior[np.ix_(rest, secret)] @ np.linalg.inv(prior[np.ix_(secret, secret)])
+    left = prior[np.ix_(rest, rest)] - weights @ prior[np.ix_(secret, rest)]
+    inferred = weights.T @ np.linalg.solve(left + noise[np.ix_(rest, rest)], weights)
+    assert np.allclose(information(condition(prior, secret), noise).matrix, direct + inferred, rtol=1e-8)
+
+
 def test_j_is_the_fisher_information_of_the_release_about_the_secret() -> None:
     rng = generator("fisher")
     prior, noise, secret = covariance(6, rng), covariance(6, rng), [1, 4]
@@ -71,6 +85,7 @@ def test_j_is_the_fisher_information_of_the_release_about_the_secret() -> None:
     assert np.allclose(information(seen, noise).matrix, mean.T @ np.linalg.solve(spread, mean), rtol=1e-9)
 
 
+@pytest.mark.exhaust
 def test_more_noise_tells_less_and_scaling_is_homogeneous() -> None:
     rng = generator("loewner")
     for _ in range(30):
@@ -127,6 +142,7 @@ def test_secret_times_that_the_kernel_cannot_tell_apart_are_refused() -> None:
 # --- the worst move -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 def test_the_diagonal_bound_lies_between_every_move_and_the_printed_bound() -> None:
     rng = generator("moves")
     for size in (2, 3, 5):
@@ -173,6 +189,7 @@ def test_a_compound_secret_does_not_cover_a_basic_one_for_every_prior() -> None:
 # --- Gaussian differential privacy ----------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("mu", [0.2, 1.0, 4.0])
 def test_the_curve_is_the_integral_of_the_hockey_stick(mu: float) -> None:
     def stick_at(z: float, epsilon: float) -> float:
@@ -183,6 +200,17 @@ def test_the_curve_is_the_integral_of_the_hockey_stick(mu: float) -> None:
         assert delta_of(epsilon, mu=mu) == pytest.approx(stick, abs=1e-8)
     assert delta_of(epsilon_of(1e-6, mu=mu), mu=mu) <= 1e-6
     assert mu_of(epsilon_of(1e-6, mu=mu), delta=1e-6) == pytest.approx(mu, rel=1e-6)
+
+
+@pytest.mark.parametrize(("order", "mu"), [(2.0, 0.5), (5.0, 0.2), (1.5, 2.0)])
+def test_the_loss_of_an_order_is_the_renyi_divergence_of_shifted_gaussians(order: float, mu: float) -> None:
+    def power(z: float) -> float:
+        return float(np.exp(order * norm.logpdf(z, mu) + (1 - order) * norm.logpdf(z)))
+
+    middle = order * mu  # where the integrand, a Gaussian of deviation 1, has its peak
+    by_quadrature = np.log(quad(power, middle - 12, middle + 12)[0]) / (order - 1)
+    assert renyi_loss(order, mu=mu) == pytest.approx(by_quadrature, rel=1e-8)
+    assert renyi_loss(order, mu=mu_of_loss(0.1, order=order)) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_exact_posterior_odds_are_smaller_than_the_printed_ones() -> None:
@@ -246,6 +274,7 @@ def test_those_who_believe_in_less_nugget_are_on_the_list() -> None:
     assert sighted > stated["one sighting"][0]
 
 
+@pytest.mark.exhaust
 def test_an_adversary_for_whom_secret_times_are_one_is_promised_nothing_and_stops_nobody() -> None:
     kernel, times = with_nugget(RBF(200.0), 0.05), STEPS
     zone = Zone(times, (0.1 * np.eye(10),), [(4, 5, 6)], {})

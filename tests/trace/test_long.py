@@ -9,12 +9,12 @@ from scipy.linalg import block_diag
 from tests.trace.priors import KERNELS, covariance, flat_mean, generator
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.trace.closed_form import from_prior
 from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import RBF, Floats, Kernel, Matern32, Matern52, Periodic
 from dovetail.trace.loss import SIGHTING, condition, information, sightings
-from dovetail.trace.mechanisms import from_prior
 from dovetail.trace.noise import UNKNOWN, LongDesign, TraceDesign, WindowedDesign, cut, design_trace
-from dovetail.trace.plan import TracePlan
+from dovetail.trace.plan import TracePlan, TracePrior
 from dovetail.trace.posterior_loss import (
     Elsewhere,
     Posterior,
@@ -25,7 +25,6 @@ from dovetail.trace.posterior_loss import (
     sighting_beyond,
     unknown_mean_added,
 )
-from dovetail.trace.prior import TracePrior
 from dovetail.trace.regular import RegularPrior, design_regular, regular_sighting
 from dovetail.trace.release_design import design_release, error_for, plan_for_error
 from dovetail.trace.trace import SecretTimes
@@ -206,6 +205,7 @@ def test_one_secret_in_a_long_even_trace_is_stated_like_in_a_matrix(monkeypatch:
     assert long.worst_error() == pytest.approx(dense.worst_error(), rel=1e-4)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("kernel", [RBF(6.103), Matern32(20.0)], ids=repr)
 @pytest.mark.parametrize("name", ["full", "mixed"])
 def test_the_worst_sighting_of_a_long_trace_is_that_of_its_matrix(kernel: Kernel, name: str) -> None:

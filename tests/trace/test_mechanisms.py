@@ -2,43 +2,31 @@
 
 import numpy as np
 import pytest
+from studies.trace_programs import (
+    largest_least_variance,
+    largest_posterior_eigenvalue,
+    least_block_loss,
+    published_sdp_a_by_solver,
+    published_sdp_b,
+)
 from tests.tiers import one_in
 from tests.trace.priors import KERNELS, STEPS, covariance, generator
 
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.trace.descent import (
-    RESTARTS,
-    SHARPNESS,
-    Budget,
-    Descent,
-    Goal,
-    largest_least_variance,
-    largest_posterior_eigenvalue,
-    least_block_loss,
-    least_worst_loss,
-    published_sdp_a_by_solver,
-    published_sdp_b,
-    repaired,
-)
-from dovetail.trace.kernels import RBF, Kernel, Matern32, Periodic
-from dovetail.trace.loss import adversaries, condition, information, posterior_width, sightings
-from dovetail.trace.mechanisms import (
-    NOISES,
+from dovetail.trace.closed_form import (
     block,
-    default_design,
-    default_noise,
-    design_noise,
     from_prior,
     full,
     full_weights,
     information_without_floor,
-    mixed,
     published_middle,
     published_sdp_a,
-    robust,
     uniform,
-    worst_loss,
 )
+from dovetail.trace.descent import RESTARTS, SHARPNESS, Budget, Descent, Goal, least_worst_loss, repaired
+from dovetail.trace.kernels import RBF, Kernel, Matern32, Periodic
+from dovetail.trace.loss import adversaries, condition, information, posterior_width, sightings
+from dovetail.trace.mechanisms import NOISES, default_design, default_noise, design_noise, mixed, robust, worst_loss
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 BUDGET = Budget(10, 0.1)
@@ -131,6 +119,7 @@ def test_descent_meets_the_closed_form_and_its_certificate_is_below_it(kernel: K
     assert loss(prior, [4], noise) == pytest.approx(optimum.upper, rel=1e-6)
 
 
+@pytest.mark.exhaust
 def test_a_certificate_is_below_every_noise_of_the_budget() -> None:
     rng = generator("certificate")
     priors = [kernel.matrix(STEPS) for kernel in KERNELS[:3]]
@@ -234,6 +223,7 @@ def test_figure_5_2_has_these_losses_and_widths(kernel: Kernel, n: int) -> None:
     assert FIGURE[kernel, n]["published"] / FIGURE[kernel, n]["full"] >= 1.97
 
 
+@pytest.mark.exhaust
 def test_a_compound_secret_of_two_neighbours_costs_many_times_a_basic_one() -> None:
     kernel, budget = RBF(6.103), Budget(50, 0.02, 0.0)
     prior = kernel.matrix(SECOND)
@@ -273,6 +263,7 @@ def test_the_robust_design_keeps_its_level_for_every_kernel_and_every_sighting()
     assert single.max() > 90_000 and sighted.max() < 700  # one sighting undoes the optimum, and not this
 
 
+@pytest.mark.exhaust
 def test_a_robust_worst_case_is_no_worse_than_that_of_any_single_design() -> None:
     kernel = RBF(2.0)
     known = adversaries(kernel, STEPS)
@@ -285,6 +276,7 @@ def test_a_robust_worst_case_is_no_worse_than_that_of_any_single_design() -> Non
         assert worst(design.noise) <= worst(full(one.prior, 4, BUDGET).noise)
 
 
+@pytest.mark.exhaust
 def test_a_search_ends_after_its_work_and_keeps_what_it_found() -> None:
     """No clock: the same work finds the same noise; a line search ends within 20 evaluations."""
     known, n = adversaries(Matern32(4.0), np.arange(40.0)), 40
@@ -359,5 +351,5 @@ def test_without_the_extra_a_solver_is_asked_for_by_its_pip_line(monkeypatch: py
     from dovetail.core.errors import MissingExtraError
 
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=r"dovetail-privacy\[trace\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[trace\]"):
         design_noise("full", RBF(2.0), STEPS, [(4,)], BUDGET, solver="clarabel")

@@ -7,10 +7,11 @@ from scipy.stats import chi2
 from tests.statistics import FALSE_ALARM, rng_of
 
 from dovetail.core.errors import ParameterError
+from dovetail.trace.closed_form import full
 from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import RBF, Kernel, Matern32
 from dovetail.trace.loss import condition, information
-from dovetail.trace.mechanisms import full, mixed
+from dovetail.trace.mechanisms import mixed
 from dovetail.trace.regular import RegularPrior, design_regular, regular_loss
 
 each_kernel = pytest.mark.parametrize("kernel", [RBF(6.103), Matern32(6.0)], ids=repr)
@@ -43,6 +44,7 @@ def test_a_total_budget_of_one_has_the_same_loss_at_any_length(n: int) -> None:
         assert q / (1 - q) == pytest.approx(design.loss.upper, rel=1e-8)
 
 
+@pytest.mark.exhaust
 @each_kernel
 def test_a_long_draw_has_the_covariance_of_the_design(kernel: Kernel) -> None:
     n, rng = 60, rng_of("long draw")

@@ -1,5 +1,6 @@
 """Releases: the sampler has its law, the grid is public, leaking plans are refused, conditions are printed."""
 
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -12,15 +13,12 @@ from tests.trace.priors import KERNELS
 
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.trace.guarantee import CONDITIONS
 from dovetail.trace.kernels import Floats, Matern32
-from dovetail.trace.loss import condition, information
+from dovetail.trace.loss import Information, condition, information, worst_move
+from dovetail.trace.mechanisms import correlated_noise, standard_normals
 from dovetail.trace.noise import design_trace
-from dovetail.trace.plan import TracePlan
-from dovetail.trace.prior import TracePrior
-from dovetail.trace.release import draw_noise, release_trace
-from dovetail.trace.release_design import error_for
-from dovetail.trace.sampler import correlated_noise, standard_normals
+from dovetail.trace.plan import CONDITIONS, TracePlan, TracePrior
+from dovetail.trace.release_design import draw_noise, error_for, release_trace
 from dovetail.trace.trace import SecretTimes, Trace
 
 TIMES = np.arange(12.0) * 15.0
@@ -37,6 +35,7 @@ def mahalanobis_p_value(draws: Floats, covariance: Floats) -> float:
     return 2.0 * float(min(chi2.cdf(total, draws.size), chi2.sf(total, draws.size)))
 
 
+@pytest.mark.exhaust
 def test_normal_numbers_are_normal_in_the_middle_and_in_the_tail() -> None:
     drawn = standard_normals(200_000, rng_of("normal numbers"))
     assert kstest(drawn, "norm").pvalue > FALSE_ALARM
@@ -52,6 +51,7 @@ def test_the_noise_has_the_covariance_of_the_design() -> None:
     assert mahalanobis_p_value(independent, covariance) < FALSE_ALARM  # the same variances, no correlation: caught
 
 
+@pytest.mark.exhaust
 def test_a_release_differs_from_the_trace_by_the_stated_noise_along_turned_axes() -> None:
     made, rng = design_trace(PLAN, TIMES), rng_of("turned axes")
     # eigenvectors may come as a reflection, which is its own transpose; a turn is not
@@ -182,6 +182,36 @@ def test_secrets_are_times_and_lie_inside_the_trace() -> None:
         SecretTimes(((500.0, 600.0),)).places(TIMES)
     with pytest.raises(ParameterError, match="got both"):
         SecretTimes.parse(["1..2", "2013-07-01T00:10..2013-07-01T00:11"], together=False)
+
+
+def test_separate_windows_are_one_secret_where_commas_join_them() -> None:
+    joined = SecretTimes.parse(["0..15,150..165", "60..60"], together=True)
+    assert joined.places(TIMES) == [(0, 1, 10, 11), (4,)]
+    assert SecretTimes.parse(["0..15", "150..165"], together=True).places(TIMES) == [(0, 1), (10, 11)]
+    plan = replace(PLAN, secrets=SecretTimes.parse(["0..0,165..165"], together=True))
+    again = TracePlan.from_dict(json.loads(json.dumps(plan.as_dict())))
+    assert (
+        again.secrets == plan.secrets
+        and again.terms() != replace(plan, secrets=replace(plan.secrets, secret_of=())).terms()
+    )
+    assert "secret_of" not in PLAN.as_dict()["secrets"], "plans without it, and releases of them, stay what they were"
+    with pytest.raises(ParameterError, match="add --together"):
+        SecretTimes.parse(["0..15,150..165"], together=False)
+    with pytest.raises(ParameterError, match="must number each window"):
+        SecretTimes(((0.0, 1.0), (5.0, 6.0)), together=True, secret_of=(0,))
+
+
+@pytest.mark.exhaust
+def test_a_compound_secret_of_two_windows_has_the_loss_of_its_scattered_points() -> None:
+    plan = replace(PLAN, noise="uniform", secrets=SecretTimes.parse(["0..0,165..165"], together=True))
+    design = design_trace(plan, TIMES)
+    seen = condition(PRIOR.kernel.matrix(TIMES), (0, 11))
+    told = [information(seen, noise) for noise in design.noises]
+    own = worst_move([Information(one.matrix / v, one.error) for one, v in zip(told, design.variances, strict=True)])
+    apart = design_trace(replace(plan, secrets=replace(plan.secrets, secret_of=())), TIMES)
+    charge = design.guarantee.mu - 50.0 * np.sqrt(own.upper)
+    assert 0.0 <= charge < 1e-3  # what rounding to the grid may tell besides
+    assert design.guarantee.mu > apart.guarantee.mu  # together they also tell the way between
 
 
 def test_times_without_a_zone_are_utc_wherever_the_machine_stands(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.trace.guarantee import TraceGuarantee
 from dovetail.trace.kernels import RBF, Floats
 from dovetail.trace.loss import delta_of, mu_of
 from dovetail.trace.noise import design_trace
-from dovetail.trace.plan import TracePlan
+from dovetail.trace.plan import TraceGuarantee, TracePlan, TracePrior
 from dovetail.trace.posterior_loss import least_variance, rounding_charge
-from dovetail.trace.prior import TracePrior
 from dovetail.trace.trace import SecretTimes
 
 

@@ -28,6 +28,7 @@ def some(count: int, *, start: float = 0.0) -> list[Trace]:
     return [Trace.of(f"t{i}", TIMES + start * i, points) for i, points in enumerate(walk)]
 
 
+@pytest.mark.exhaust
 def test_whole_traces_are_mixed_in_a_uniform_order() -> None:
     traces, rng = some(3), rng_of("uniform order of traces")
     released = Protection(PLAN, rng, None).protect(traces, ["a", "b", "c"])

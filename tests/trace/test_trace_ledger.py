@@ -12,8 +12,7 @@ from dovetail.core.errors import OutputError
 from dovetail.trace.kernels import Matern32
 from dovetail.trace.ledger import StoredRelease, TraceLedger
 from dovetail.trace.noise import design_trace
-from dovetail.trace.plan import TracePlan
-from dovetail.trace.prior import TracePrior
+from dovetail.trace.plan import TracePlan, TracePrior
 from dovetail.trace.trace import SecretTimes, Trace
 
 PRIOR = TracePrior(Matern32(120.0), np.array([[900.0, 200.0], [200.0, 400.0]]))
@@ -66,6 +65,17 @@ def test_half_of_the_shorter_trace_in_the_same_cells_is_one_person_unless_two_ar
     assert [len(named.earlier(each, "bob")) for each in (one, part)] == [1, 1], "exactly her points are hers"
     assert len(ledger.earlier(Trace.of("crop", TIMES[4:6], near.points[4:6]), None)) == 1
     assert ledger.earlier(Trace.of("later", TIMES + 3600.0, near.points), None) == []
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.2, 0.5, 0.6, 0.999])
+def test_a_trace_is_known_again_whether_fractions_of_seconds_are_rounded_or_cut_off(
+    fraction: float, tmp_path: Path
+) -> None:
+    ledger, one = record(tmp_path, trace(start=fraction)), trace(start=fraction)
+    for times in (np.floor(one.times), np.floor(one.times + 0.5)):
+        again = Trace.of("again", times, one.points + 0.5)
+        assert len(ledger.earlier(again, None)) == 1
+    assert ledger.earlier(Trace.of("later", np.floor(one.times) + 2.0, one.points + 0.5), None) == []
 
 
 def test_a_release_of_an_earlier_version_is_known_by_its_exact_points(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def test_a_table_with_more_values_than_fit_into_memory_is_refused_unread(name: s
         assert list(session.folder.iterdir()) == []
 
 
+@pytest.mark.exhaust
 def test_a_small_parquet_file_of_very_many_rows_or_letters_is_refused_unread(tmp_path: Path) -> None:
     table = pl.DataFrame({"a": pl.repeat(1, bounds.MOST_ROWS + 1, dtype=pl.Int8, eager=True)})
     table.write_parquet(tmp_path / "rows.parquet")

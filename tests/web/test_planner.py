@@ -15,6 +15,7 @@ from tests.web.pages import Browser, opened
 
 from dovetail.cli.main import invoke
 from dovetail.core.display import upward
+from dovetail.core.question import QUESTIONS
 from dovetail.plan.explain import absent_curve, dishonest_curve
 from dovetail.plan.planner import CollectionPlan, Recommendation, plan_collection
 from dovetail.web.questions import START, Ahead, Kept, Plans, Question, likely
@@ -37,6 +38,7 @@ def by_hand(asked: dict[str, str], capsys: pytest.CaptureFixture[str], *more: st
     return told
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("asked", [pytest.param(SHARES, marks=pytest.mark.exhaust), MEAN], ids=["shares", "mean"])
 def test_the_numbers_are_those_of_the_command_line(
     client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -52,6 +54,53 @@ def test_the_numbers_are_those_of_the_command_line(
         assert wanted in page
 
 
+PAIR = {"lower": "0", "upper": "10", "other_lower": "0", "other_upper": "40"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"question": "covariance", "n": "3000", "epsilon0": "2", **PAIR},
+        {"question": "covariance", "n": "3000", "epsilon": "1", "trust": "shuffler", "points": "5", **PAIR},
+        pytest.param(
+            {
+                "question": "regression",
+                "lower": "0",
+                "upper": "9",
+                "others": "age = 0..9, income = 0..15",
+                "n": "9000",
+            }
+            | {"epsilon": "1", "trust": "shuffler"},
+            marks=pytest.mark.exhaust,
+        ),
+    ],
+    ids=["local", "shuffler", "regression"],
+)
+def test_any_question_of_the_registry_is_planned_as_on_the_command_line(
+    client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = {name.replace("_", "-"): text for name, text in asked.items()}
+    told = by_hand(words, capsys, "--out", str(tmp_path / "plan.toml"))
+    del told["files"]
+    assert client.get("/plan/plan.json", params=asked).json() == told
+    assert client.get("/plan/survey.toml", params=asked).text == (tmp_path / "plan.toml").read_text()
+    for path in ("/plan/answer", "/plan/sheet", "/"):
+        assert upward(told["epsilon"]) in unescape(client.get(path, params=asked).text)
+    exec(compile(client.get("/plan/plan.py", params=asked).text, "plan.py", "exec"), {})
+    assert str(told["error95"]) in capsys.readouterr().out.splitlines()[0]
+    assert "for these curves" in unescape(client.get("/participation", params=asked).text)
+
+
+def test_the_form_offers_every_question_with_its_own_settings(client: Browser) -> None:
+    page = client.get("/", params={"question": "correlation", **PAIR, "n": "3000", "epsilon0": "2"}).text
+    for kind in QUESTIONS:
+        shown = {"shares": "frequency", "number": "mean"}.get(kind.name, kind.name)
+        assert f'name="question" value="{shown}"' in page
+        assert all(f'name="{one.name}"' in page for one in kind.settings())
+    assert 'value="correlation" checked' in page
+
+
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "asked",
     [

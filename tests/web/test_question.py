@@ -19,6 +19,10 @@ from dovetail.web.questions import FIELDS, SLIDERS, START, Question, neighbours,
         ("n", "1e6", 1e6),
         ("error", "3%", 0.03),
         ("error", ".03", 0.03),
+        ("error", "0,03", 0.03),
+        ("error", ",5", 0.5),
+        ("upper", "1,25", 1.25),
+        ("upper", "1,250", 1250.0),
         ("honest", "90 %", 0.9),
         ("lower", "-2.5", -2.5),
     ],
@@ -27,7 +31,7 @@ def test_numbers_are_read_as_people_write_them(name: str, text: str, value: floa
     assert number_of(name, text) == value
 
 
-@pytest.mark.parametrize("text", ["0,03", "1,00", "abc", "nan", "inf", "1e9999", "--1", "1/3", "0x10", "1" * 41, "²"])
+@pytest.mark.parametrize("text", ["1,00,0", "abc", "nan", "inf", "1e9999", "--1", "1/3", "0x10", "1" * 41, "²"])
 def test_what_is_no_number_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(ParameterError, match="`error` must be a number such as") as refused:
         number_of("error", text)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from html import unescape
 from pathlib import Path
@@ -21,9 +22,9 @@ from dovetail.core.errors import ConfigError, DataError
 from dovetail.web import jobs
 from dovetail.web import uploads as upload
 from dovetail.web.access import Session
+from dovetail.web.jobs import work
 from dovetail.web.reader import checked_config, compare, read_report
 from dovetail.web.uploads import MOST_TABLES, OpenedTable, Shelf, safe_name
-from dovetail.web.work import work
 
 EVIL = '"><script>alert(1)</script>'
 SURVEY = "affair,age,name\n" + "".join(f"{'yes' if i % 3 else 'no'},{20 + i % 9},p{i}\n" for i in range(60))
@@ -60,9 +61,9 @@ def test_a_table_is_shown_with_its_problems_and_leads_to_a_configuration(site: t
     ("query", "said"),
     [
         ("private=gone", "has no column 'gone'"),
-        ("private=affair&lower=1", "declared together"),
+        ("private=affair&lower=1", "“Least number” and “Largest number” are declared together"),
         ("private=affair&lower=2&upper=1", "must be below"),
-        ("private=affair&epsilon=x", "`epsilon` must be a number"),
+        ("private=affair&epsilon=x", "“Local epsilon” must be a number"),
         ("private=affair&person=affair", "cannot both be private"),
         ("private=affair&categories=a", "at least two"),
     ],
@@ -70,6 +71,40 @@ def test_a_table_is_shown_with_its_problems_and_leads_to_a_configuration(site: t
 def test_what_does_not_go_together_is_one_line(site: tuple[Browser, Session], query: str, said: str) -> None:
     answer = site[0].get(f"{drop(site, SURVEY)}?{query}")
     assert answer.status_code == 400 and said in unescape(answer.text) and "Traceback" not in answer.text
+
+
+UGLY = "id,answer,hours\n" + "".join(
+    f"{i},{('ja', 'Ja', 'nein', 'vielleicht')[i % 4]},{'' if i % 9 == 0 else i % 7}\n" for i in (*range(80), 5)
+)
+
+
+def buttons(page: str) -> dict[str, str]:
+    """What each button decides, by its words."""
+    found = re.findall(r'name="set" value="([^"]*)">([^<]*)</button>', page)
+    return {words: unescape(value) for value, words in found}
+
+
+@pytest.mark.exhaust
+def test_a_remedy_is_a_button_and_stays_decided(site: tuple[Browser, Session]) -> None:
+    place, asked = drop(site, UGLY), {"private": "hours", "lower": "0", "upper": "9", "person": "id"}
+    found = buttons(site[0].get(f"{place}?{urlencode(asked)}").text)
+    assert {"leave these people out"} <= found.keys()
+    decided = urlencode([*asked.items(), ("set", found["leave these people out"]), ("set", "")])
+    page = unescape(site[0].get(f"{place}?{decided}").text)
+    assert "a mean has no category for them" not in page and 'missing = "drop"  #' in page
+    assert 'name="set" value="missing = "drop"" checked' in page and 'duplicates = "first"' in page
+    bad = site[0].get(f"{place}?{urlencode([*asked.items(), ('set', 'missing = ')])}")
+    assert bad.status_code == 400 and "must be a line of TOML" in unescape(bad.text)
+
+
+@pytest.mark.exhaust
+def test_spellings_are_read_as_the_answers_that_a_person_chooses(site: tuple[Browser, Session]) -> None:
+    place, asked = drop(site, UGLY), {"private": "answer", "categories": "ja,nein", "person": "id"}
+    page = site[0].get(f"{place}?{urlencode(asked)}").text
+    lines = [unescape(line) for line in re.findall(r'<option value="(labels[^"]*)">', page)]
+    assert lines == [f'labels."answer"."vielleicht" = "{means}"' for means in ("ja", "nein", "")]
+    decided = unescape(site[0].get(f"{place}?{urlencode([*asked.items(), ('set', lines[1])])}").text)
+    assert "not among the declared categories" not in decided and '"vielleicht" = "nein"' in decided
 
 
 def test_names_and_labels_of_a_table_are_escaped(site: tuple[Browser, Session]) -> None:
@@ -212,6 +247,7 @@ epsilon = 1.0
 """
 
 
+@pytest.mark.exhaust
 def test_several_questions_are_rehearsed_on_this_table_alone(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     told = checked_config(urlencode({"config": SEVERAL}).encode(), table)
@@ -293,7 +329,8 @@ def test_two_reports_are_compared_line_by_line() -> None:
     assert facts["mode"].before == "rehearsal" and facts["mode"].after == "release" and facts["mode"].changed
     assert not facts["people"].changed and facts["central ε"].before.startswith("0.")
     assert {"Protection of one person", "Trusting nobody", "Public", "What to do"} <= set(facts)
-    assert ("mode", '"release"') in {(fact.name, fact.after) for fact in found.settings}
+    assert ("rehearsal or release", '"release"') in {(fact.name, fact.after) for fact in found.settings}
+    assert all(0.0 <= share <= 1.0 for fact in found.estimates for share in fact.bars or (2.0,))
     assert all(fact.changed for fact in found.settings)
     assert not any(fact.changed for fact in (*compare(before, before).facts, *compare(before, before).estimates))
 

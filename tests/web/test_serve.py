@@ -30,12 +30,6 @@ def test_an_address_that_browsers_cannot_ask_for_is_one_line(host: str, capsys: 
     assert "--host must be one address of this machine, such as 127.0.0.1" in capsys.readouterr().err
 
 
-def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
-    assert invoke(["web", "--no-open"]) == 2
-    assert capsys.readouterr().err.strip().endswith("pip install 'dovetail-privacy[web]'")
-
-
 def test_the_link_goes_to_the_browser_in_a_file_that_only_its_owner_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +47,6 @@ def test_the_vendored_script_is_the_published_one() -> None:
     assert "https://" not in static_text("web.js") and "http" not in static_text("web.css")
 
 
-def test_the_extra_is_declared() -> None:
-    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert [one.partition(">")[0] for one in extras["optional-dependencies"]["web"]] == ["starlette", "uvicorn"]
+def test_the_planner_comes_with_every_installation() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert {"starlette", "uvicorn"} <= {one.partition(">")[0] for one in project["dependencies"]}

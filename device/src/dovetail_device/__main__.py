@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dovetail_device import __version__
-from dovetail_device.client import Receipt
+from dovetail_device.client import AHEAD, Receipt
 from dovetail_device.files import save_keys
 from dovetail_device.ledger import Spending
 from dovetail_device.session import (
@@ -67,6 +67,17 @@ def _flush(options: argparse.Namespace) -> int:
     return _answer(receipts, [str(receipt) for receipt in receipts], as_json=options.json)
 
 
+def _tokens(options: argparse.Namespace) -> int:
+    with open_device(options.campaign, options.keys, **_place(options)) as device:
+        receipts = device.fetch_tokens(options.ahead)
+    if options.json:
+        print(json.dumps({"schema_version": 1, "tokens": [asdict(receipt) for receipt in receipts]}))
+    else:
+        for receipt in receipts:
+            print(printable(str(receipt)))
+    return int(any(receipt.state == "refused" for receipt in receipts))
+
+
 def _status(options: argparse.Namespace) -> int:
     found = ledgers(options.keys, options.outbox)
     if options.json:
@@ -101,7 +112,10 @@ def _keys(options: argparse.Namespace) -> int:
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
     names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file", "insecure_http")
-    return {name: getattr(options, name) for name in (*names, "insecure_mqtt", "hand_over", "trust", "epsilon_class")}
+    return {
+        name: getattr(options, name)
+        for name in (*names, "insecure_mqtt", "hand_over", "trust", "epsilon_class", "entitlement_file")
+    }
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
@@ -132,14 +146,16 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--round", type=int, help="The round; default the one that runs now.")
     send.add_argument("--group", help="The public group, if the campaign has groups.")
     again = _verb(verbs, "flush", _flush, "Send the reports that wait and are due.")
-    for verb in (send, again):
+    tokens = _verb(verbs, "tokens", _tokens, "Fetch tokens before they are needed, where the campaign asks for them.")
+    tokens.add_argument("--ahead", type=int, default=AHEAD, help=f"Rounds after the one that runs; default {AHEAD}.")
+    for verb in (send, again, tokens):
         verb.add_argument("--campaign", type=Path, required=True, help="The signed campaign file.")
         verb.add_argument(
             "--owner", help="The owner's public key: consent to answer it. Else the first one met is kept."
         )
         verb.add_argument("--max-epsilon", type=float, help="Refuse campaigns whose reports cost more (nats).")
         verb.add_argument(
-            "--trust", choices=("users",), help="Answer as it is where only other people's dummies hide the answer."
+            "--trust", choices=("users", "shuffler"), help="Answer as it is where only their dummies hide the answer."
         )
         verb.add_argument(
             "--class",
@@ -161,14 +177,20 @@ def _parser() -> argparse.ArgumentParser:
             action="store_false",
             help="Follow no owner's hand-over to another key.",
         )
+        verb.add_argument(
+            "--entitlement-file",
+            type=Path,
+            help="File with the invitation's code or the account's voucher that tokens are asked for with; default "
+            "the device's own key.",
+        )
         verb.add_argument("--wait", type=float, default=0.0, help="Try again for so many seconds; default 0.")
 
     state = _verb(verbs, "status", _status, "Budgets spent, and reports by state, campaign by campaign.")
     told = _verb(verbs, "spent", _spent, "What this device has spent on everybody, and whom it answers.")
-    limits = _verb(verbs, "limit", _limit, "Set what this device gives at most, whoever asks; nats.")
+    limits = _verb(verbs, "limit", _limit, "Set what this device gives at most, no matter who asks; nats.")
     limits.add_argument("--total", type=float, help=f"Of all reports together; {DEVICE_TOTAL:g} until it is set.")
     limits.add_argument("--per-question", type=float, help=f"On one question; {QUESTION_TOTAL:g} until it is set.")
-    for verb in (send, again, state, told, limits):
+    for verb in (send, again, tokens, state, told, limits):
         verb.add_argument("--keys", type=Path, required=True, help="The device's key file.")
         verb.add_argument("--outbox", type=Path, help="The outbox; default the key file's name with .outbox.")
     keys = _verb(verbs, "keys", _keys, "Make a key file; its public key goes on the roster.")

@@ -7,15 +7,30 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, final
 
-from dovetail_device.ledger import LedgerEntry, terms_of
+from dovetail_device import tokens
+from dovetail_device.ledger import HeldToken, LedgerEntry, terms_of
 from dovetail_device.outbox import Outbox
-from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, DeliveryEffect, DeliveryEvent, Sender, advance
+from dovetail_device.sender import (
+    DUE,
+    FINAL,
+    LATER,
+    RENEWED,
+    Backoff,
+    DeliveryEffect,
+    DeliveryEvent,
+    EventName,
+    Sender,
+    advance,
+)
 from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.checks import privacy_budget, refuse, whole
+from dovetail_protocol.dummies import TRUSTED
 from dovetail_protocol.errors import ConfigError, DataError, DovetailError
+from dovetail_protocol.exact_thresholds import Words
 from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
-from dovetail_protocol.words import Words
+
+AHEAD = 3  # rounds after the one that runs whose tokens are fetched before they are needed
 
 
 class Clock(Protocol):
@@ -56,7 +71,7 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of the report of one round.
+    """Receipt for the report of one round.
 
     state : "accepted", by the shuffler and nobody in between; "waiting", stored and sent again by
     `flush`; or "refused" for good. reason : the kind of the last refusal, empty if there was none. wait : seconds
@@ -105,7 +120,12 @@ class Device:
         Whether consent to an owner is consent to whom that owner hands the campaign over, by a signed line; where it
         is not, the next owner has to be named.
     trust : str, optional
-        "users": answer also where only the dummies of other people hide the answer, and nothing is randomized.
+        "users" or "shuffler": answer also where only dummies of other people, or of the shuffler, hide the answer,
+        and nothing is randomized.
+    issuer : Issuer, optional
+        Who issues the tokens of a campaign that asks for them.
+    entitlement : bytes, optional
+        By what a token is asked for: an invitation's code or an account's voucher; default the device's own key.
     epsilon_class : str, optional
         The class in which the device takes part, where people have different epsilons; by default the one that it
         has joined, or else the one with the smallest epsilon. Chosen once, with the first report, and never by the
@@ -142,6 +162,8 @@ class Device:
         hand_over: bool = True,
         trust: str | None = None,
         epsilon_class: str | None = None,
+        issuer: tokens.Issuer | None = None,
+        entitlement: bytes | None = None,
     ) -> None:
         if keys.role != "device" or keys.signing is None:
             raise ConfigError("a device needs keys of the role device; `dovetail-device keys` makes them.")
@@ -162,6 +184,9 @@ class Device:
             )
         self._place = outbox.class_of(self._campaign, epsilon_class)
         self._key: SigningKey = keys.signing
+        self._issuer, self._entitlement = issuer, entitlement or keys.signing
+        if given.tokens is not None and issuer is None:
+            raise ConfigError(f"the campaign {given.id} asks for tokens; name their `issuer`.")
         self._question = question
         self._budget = given.promise.device_budget
         self._outbox, self._transport, self._clock, self._words = outbox, transport, clock, words
@@ -174,7 +199,7 @@ class Device:
 
     @property
     def remembers(self) -> bool:
-        """Whether any report was ever charged here; one that was installed anew knows of nothing before."""
+        """True if any report was ever charged here; one that was installed anew knows of nothing before."""
         return self._outbox.spending().spent > 0.0
 
     def submit(self, value: Any, round: int | None = None, *, group: str | None = None) -> Receipt:
@@ -184,7 +209,8 @@ class Device:
 
         Parameters
         ----------
-        value : what the campaign's mechanism takes, or one of its categories
+        value : what the campaign's mechanism takes, or one of its categories; where [asks] names several values, a
+            mapping by their names
         round : int, optional
             By default the round that runs now: by the schedule and the device's clock, or as the shuffler says where
             rounds are opened by hand and where the clock has been wrong.
@@ -194,8 +220,9 @@ class Device:
         ------
         DataError
             When the value is outside the range; the message does not repeat it.
-        BudgetSpent, RoundUnknown, ConfigError
-            When a budget is spent, no round runs, this one is over, or the campaign is. Nothing was drawn.
+        BudgetSpent, RoundUnknown, TokenRefused, ConfigError
+            When a budget is spent, no round runs, this one is over, the issuer gives no token for it, or the campaign
+            is over. Nothing was drawn.
         """
         campaign = self._current()
         answer = _answer(value, campaign)
@@ -206,6 +233,7 @@ class Device:
                 self._refuse_over(number, asks=asks)
             self._send_earlier(number)
             campaign = self._current()  # what was sent may have told of a newer version
+            self._require_token(number)
 
         drawn = False
 
@@ -229,6 +257,37 @@ class Device:
         """Send every waiting report that is due, the oldest round first, and say what became of all of them."""
         return [self._deliver(entry) for entry in self._outbox.waiting(self._campaign.id)]
 
+    def fetch_tokens(self, ahead: int = AHEAD) -> list[tokens.TokenReceipt]:
+        """Ask for the tokens of the round that runs and of so many after it, and say what became of each.
+
+        Best done long before a report, at a moment that has nothing to do with it: an issuer and a shuffler that
+        compare their clocks find who asked a minute before a report came.
+
+        Raises
+        ------
+        RoundUnknown, ConfigError
+            When nobody says which round runs, or the campaign is over or asks for no tokens.
+        """
+        campaign, now = self._current(), self._round_or_first()
+        whole("ahead", ahead, least=0)
+        return [self._fetch_token(round) for round in range(now, min(now + ahead, campaign.schedule.count) + 1)]
+
+    def _fetch_token(self, round: int) -> tokens.TokenReceipt:
+        held, reason = self._ask_for_token(round)
+        state = "waiting" if held.state == "asked" else held.state
+        return tokens.TokenReceipt(self._campaign.id, round, state, reason)
+
+    def _ask_for_token(self, round: int) -> tuple[HeldToken, str]:
+        assert self._issuer is not None
+        return tokens.fetch_token(self._outbox, self._campaign, round, issuer=self._issuer, by=self._entitlement)
+
+    def _require_token(self, round: int) -> None:
+        """Draw nothing that could never be sent; an issuer that does not answer is a reason to wait."""
+        if self._campaign.tokens is not None:
+            reason = self._ask_for_token(round)[1]
+            if reason and reason != "unavailable":
+                raise tokens.TokenRefused(self._campaign.id, round, reason)
+
     # Which round, and which version
 
     def _refuse_over(self, round: int, *, asks: bool) -> None:
@@ -243,7 +302,7 @@ class Device:
             raise RoundUnknown(f"round {round} of the campaign {campaign.id} is over; nothing was drawn.")
 
     def _is_over(self, round: int) -> bool:
-        """Whether a round of a campaign by the clock has ended, grace included."""
+        """True if a round of a campaign by the clock has ended, grace included."""
         schedule = self._campaign.schedule
         return self._clock.now() >= schedule.ends(round) + schedule.grace
 
@@ -264,7 +323,7 @@ class Device:
         return running if running is not None and running > entry.round else 0
 
     def _asks(self) -> bool:
-        """Whether the shuffler, not the device's clock, says which round runs."""
+        """True if the shuffler, not the device's clock, says which round runs."""
         return self._campaign.schedule.period is None or self._outbox.doubts_clock(self._campaign.id)
 
     def _round(self, *, asks: bool) -> int:
@@ -278,6 +337,16 @@ class Device:
         if asks and number == by_clock:
             self._outbox.doubt_clock(id, wrong=False)
         return number
+
+    def _round_or_first(self) -> int:
+        """The round that runs; the first one before it has begun."""
+        try:
+            return self._round(asks=self._asks())
+        except RoundUnknown:
+            schedule = self._campaign.schedule
+            if schedule.period is not None and schedule.round_at(self._clock.now()) < 1:
+                return 1
+            raise
 
     def _current(self) -> Campaign:
         """The campaign, which reports can still be drawn for."""
@@ -306,7 +375,7 @@ class Device:
         if fresh.id != known.id or fresh.version <= known.version:
             return
         if fresh.owner != known.owner and not self._hand_over:
-            return  # whoever runs the device has not consented
+            return  # the person who runs the device has not consented
         if terms_of(fresh) == terms_of(known):
             self._campaign = self._outbox.adopt(fresh, hand_over=self._hand_over)
             self._transport.trust(self._campaign)
@@ -338,7 +407,7 @@ class Device:
         if effect == "fetch":
             return entry, self._renew(entry, sender.reason)
         if effect == "reseal":
-            return self._seal(entry), None
+            return (entry if self._misses_token(entry) else self._seal(entry)), None
         if effect == "wait":
             due = self._clock.now() + sender.wait
             return self._outbox.postpone(entry, sender.reason, attempts=sender.attempts, due=due), None
@@ -347,26 +416,44 @@ class Device:
 
     def _send(self, entry: LedgerEntry) -> tuple[LedgerEntry, DeliveryEvent]:
         if not entry.wire and entry.form == terms_of(self._campaign):
+            if missing := self._misses_token(entry):
+                return entry, missing
             entry = self._seal(entry)
         if not entry.wire:  # drawn for a question that is asked no more, or settled by another process
             return entry, DeliveryEvent("outdated", "campaign")
         return entry, self._transport.send(entry.wire)
 
     def _renew(self, entry: LedgerEntry, why: str) -> DeliveryEvent:
-        """Whether there is a version of the campaign for which the same report can be sealed again; else it waits."""
+        """True if the same report can be sealed again for some version of the campaign; else it waits."""
         if entry.digest == self._campaign.digest:
             self._follow()
         if entry.form != terms_of(self._campaign) or self._outbox.is_superseded(self._campaign):
             return DeliveryEvent("final", "changed")
         return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", why)
 
+    def _misses_token(self, entry: LedgerEntry) -> DeliveryEvent | None:
+        """Why a report cannot be sealed, where it needs a token and has none."""
+        if self._campaign.tokens is None:
+            return None
+        missing: dict[str, EventName] = {"asked": "later", "refused": "final"}
+        name = missing.get(self._ask_for_token(entry.round)[0].state)
+        return None if name is None else DeliveryEvent(name, "token")
+
     def _seal(self, entry: LedgerEntry) -> LedgerEntry:
         campaign, key = self._campaign, self._key  # another process may have joined, and drawn it, since this began
         place = self._outbox.class_of(campaign) if campaign.classes else None
+        token = b""
+        if campaign.tokens is not None:
+            held = self._ask_for_token(entry.round)[0]
+            if not held.token:
+                return entry  # another process has found it to be of other keys meanwhile
+            key, token = SigningKey(held.secret), held.token
         return self._outbox.seal(
             campaign,
             entry.round,
-            lambda report: message.seal(campaign, report.round, report.plaintext, key, report.id, place=place),
+            lambda report: message.seal(
+                campaign, report.round, report.plaintext, key, report.id, place=place, token=token
+            ),
         )
 
     def _backoff(self) -> Backoff:
@@ -382,18 +469,21 @@ class Device:
 
 
 def _require_trust(campaign: Campaign, trust: str | None) -> None:
-    """Refuse a campaign without a local promise, unless whoever runs the device trusts the other people."""
-    if trust not in (None, "users"):
-        raise refuse("trust", '"users" or nothing', trust)
-    if campaign.sent is not None and trust != "users":
+    """Refuse a campaign without a local promise, unless the person who runs the device trusts who makes the noise."""
+    if trust not in (None, *TRUSTED):
+        raise refuse("trust", '"users", "shuffler" or nothing', trust)
+    asked = campaign.promise.trust
+    if campaign.open and trust != asked:
         raise ConfigError(
             f"the campaign {campaign.id} promises nothing for a single report: answers are sent as they are, among "
-            'dummies of other people. Whoever runs this device allows that with trust = "users" (--trust users).'
+            f'dummies of {TRUSTED[asked]}. Its user allows that with trust = "{asked}" (--trust {asked}).'
         )
 
 
 def _answer(value: Any, campaign: Campaign) -> Any:
     """The value in the type that is randomized; a category stands for its number."""
+    if campaign.asked is not None:
+        return campaign.asked.check(value)
     if isinstance(value, str):
         if value not in campaign.categories:
             named = ", ".join(campaign.categories)

@@ -7,7 +7,7 @@ No seeded generator lives here, so that no configuration can ever make a device 
 import os
 from typing import final
 
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import Words
 
 
 @final

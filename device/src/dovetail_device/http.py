@@ -16,10 +16,22 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from dovetail_device.sender import FINAL, UNREACHABLE, UNSIGNED, UNTRUSTED, DeliveryEvent, answer_event, refusal_event
+from dovetail_protocol.binary_http import BinaryResponse, padded
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import place_of, require_private
+from dovetail_protocol.errors import DataError
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.messages import HEADER, read_answer_header, read_head
+from dovetail_protocol.messages import (
+    HEADER,
+    REPORTS,
+    campaign_path,
+    oblivious_request,
+    read_answer_header,
+    read_head,
+    require_room,
+)
+from dovetail_protocol.ohttp import REQUEST_TYPE, RESPONSE_TYPE, ObliviousRoute
+from dovetail_protocol.tokens import PATH as TOKENS
 
 PROBLEM = "urn:dovetail:problem:"
 _CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged", "over")
@@ -62,7 +74,7 @@ class HttpTransport:
 
     def send(self, wire: bytes) -> DeliveryEvent:
         """Post one message; only what the shuffler has signed says what became of it."""
-        answer = self._exchange("POST", "/v1/reports", wire)
+        answer = self._exchange("POST", REPORTS, wire)
         if isinstance(answer, DeliveryEvent):
             return answer
         signed = read_answer_header(answer.headers.get(HEADER, ""), wire, self._shufflers.get(read_head(wire).digest))
@@ -73,12 +85,12 @@ class HttpTransport:
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
-        answer = self._exchange("GET", f"/v1/campaigns/{campaign}")
+        answer = self._exchange("GET", campaign_path(campaign))
         return answer.body if isinstance(answer, _Answer) and answer.status == 200 else None
 
     def round(self, campaign: str) -> int | None:
         """The round that takes reports now; 0 if none does, None if nobody says."""
-        answer = self._exchange("GET", f"/v1/campaigns/{campaign}/round")
+        answer = self._exchange("GET", f"{campaign_path(campaign)}/round")
         found = _json(answer.body) if isinstance(answer, _Answer) and answer.status == 200 else {}
         number = found.get("round")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
@@ -90,13 +102,16 @@ class HttpTransport:
 
     def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | DeliveryEvent:
         """One request and its answer, or what happened instead of a whole answer in time."""
+        return self._connected(method, path, body, "application/octet-stream")
+
+    def _connected(self, method: str, path: str, body: bytes | None, kind: str) -> _Answer | DeliveryEvent:
         headers = {"User-Agent": "dovetail-device", "Connection": "close"}
         if body is not None:
-            headers["Content-Type"] = "application/octet-stream"
+            headers["Content-Type"] = kind
         place = urlsplit(self.url)
         try:
             with _connect(self._connection(place), self.timeout) as connection:
-                connection.request(method, place.path.rstrip("/") + path, body, headers)
+                connection.request(method, place.path.rstrip("/") + path or "/", body, headers)
                 response = connection.getresponse()
                 content = response.read(_MOST_BYTES + 1)
         except ssl.SSLCertVerificationError:
@@ -112,6 +127,75 @@ class HttpTransport:
             return http.client.HTTPConnection(place.hostname, place.port, timeout=self.timeout)
         tls = self.tls or ssl.create_default_context()
         return http.client.HTTPSConnection(place.hostname, place.port, timeout=self.timeout, context=tls)
+
+
+@dataclass(frozen=True)
+class ObliviousTransport(HttpTransport):
+    """The shuffler behind a relay: `url` is the relay's, and nothing is ever sent to anybody else.
+
+    Requests are sealed to the gateway's key that the campaign names last, see `trust`, and all have one length. What
+    the relay says itself is a reason to try again, whatever it says.
+    """
+
+    _routes: list[ObliviousRoute] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def trust(self, campaign: Campaign) -> None:
+        """Take answers from the shuffler that this version names, and seal to its gateway from now on.
+
+        Raises
+        ------
+        ConfigError
+            Where a request would not fit into the length that the campaign gives to all.
+        """
+        require_room(campaign)
+        super().trust(campaign)
+        if campaign.ohttp is not None:
+            self._routes[:] = [campaign.ohttp]
+
+    def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | DeliveryEvent:
+        route = self._routes[0]
+        request = padded(oblivious_request(method, path, body).encode(), route.pad)
+        wire, pending = route.keys[-1].seal(request)
+        outer = self._connected("POST", "", wire, REQUEST_TYPE)
+        if isinstance(outer, DeliveryEvent):
+            return outer
+        if outer.status != 200 or outer.headers.get_content_type() != RESPONSE_TYPE:
+            return UNREACHABLE
+        try:
+            found = BinaryResponse.decode(pending.open(outer.body) or b"")
+        except DataError:
+            return UNREACHABLE  # not the gateway's answer to this request
+        headers = Message()
+        for name, value in found.fields:
+            headers[name] = value
+        return _Answer(found.status, headers, found.content)
+
+
+@dataclass(frozen=True)
+class HttpIssuer:
+    """The issuer of tokens: its signatures are verified, its refusals are believed unverified.
+
+    Over plain HTTP, which leaves the machine only with `insecure_http`, anybody on the way can end a round for it.
+    """
+
+    timeout: float = 10.0
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    insecure_http: bool = False
+
+    def ask(self, url: str, application: bytes) -> bytes | str:
+        """The blind signature, or the kind of the refusal; "unavailable" if nobody answers as an issuer.
+
+        Raises
+        ------
+        ConfigError
+            For plain HTTP to another machine: nothing was sent there.
+        """
+        require_private("tokens.url", url, insecure=self.insecure_http)
+        way = HttpTransport(url, self.timeout, self.tls, self.insecure_http)
+        answer = way._exchange("POST", TOKENS, application)
+        if isinstance(answer, DeliveryEvent):
+            return "unavailable"
+        return answer.body if answer.status == 200 else _kind(answer)
 
 
 @contextmanager

@@ -141,7 +141,7 @@ class _Refused(Exception):
 
 @dataclass(frozen=True)
 class _Happened:
-    """What the network thread saw; `number` is that of the packet, `reason` the broker's code."""
+    """Event of the network thread; `number` is that of the packet, `reason` the broker's code."""
 
     what: Literal["connected", "subscribed", "published", "answered", "lost"]
     number: int = 0

@@ -25,17 +25,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self, final
 
-from dovetail_device import spending
+from dovetail_device import ledger
 from dovetail_device.files import sync_folder
-from dovetail_device.ledger import Ledger, LedgerEntry, Limits, Spending, question_key, terms_of
-from dovetail_device.spending import BudgetSpent as BudgetSpent
+from dovetail_device.ledger import BudgetSpent as BudgetSpent
+from dovetail_device.ledger import HeldToken, Ledger, LedgerEntry, Limits, Spending, question_key, terms_of
 from dovetail_protocol.budget import decimal_at_least
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.epsilon_classes import find_class
 from dovetail_protocol.errors import ConfigError, DovetailError, StorageError
 from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.tokens import PendingToken
 
-_SCHEMA = 3
+_SCHEMA = 5
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLES = """
 CREATE TABLE device (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
@@ -62,6 +63,18 @@ CREATE TABLE report (
     attempts INTEGER NOT NULL DEFAULT 0,
     due REAL NOT NULL DEFAULT 0,     -- not sent before, by the device's clock
     counted INTEGER NOT NULL DEFAULT 0,  -- the later round that it counted for, where it came late
+    PRIMARY KEY (campaign, round)
+) WITHOUT ROWID;
+CREATE TABLE token (   -- one for each round that was ever asked for, and no second one
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    round INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('asked', 'held', 'spent', 'refused')),
+    reason TEXT NOT NULL DEFAULT '', -- why there will be none
+    secret BLOB NOT NULL,            -- the one-time key, until its report is settled
+    salt BLOB NOT NULL,              -- what hides the request, until it is answered
+    factor BLOB NOT NULL,
+    token BLOB NOT NULL DEFAULT x'',
+    bound BLOB NOT NULL DEFAULT x'', -- the challenge and key that it is for, see `TokenRule.bound`
     PRIMARY KEY (campaign, round)
 ) WITHOUT ROWID;
 """
@@ -114,16 +127,10 @@ class Outbox:
                 for statement in _TABLES.split(";\n"):
                     run(statement)
                 run("INSERT INTO device VALUES (1, ?)", device.public)
-                spending.begin(run, spending.today())
-            elif not 1 <= version <= _SCHEMA:
-                raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
-            if version == 1:
-                run("ALTER TABLE report ADD COLUMN counted INTEGER NOT NULL DEFAULT 0")
-                spending.take_over(run)
-            if version in (1, 2):
-                run("ALTER TABLE campaign ADD COLUMN class TEXT NOT NULL DEFAULT ''")
-            if version != _SCHEMA:
+                ledger.begin(run, ledger.today())
                 run(f"PRAGMA user_version = {_SCHEMA}")
+            elif version != _SCHEMA:
+                raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
             if run("SELECT key FROM device").fetchone()[0] != device.public:
                 raise ConfigError(f"the outbox {self._name} belongs to another device than {device}.")
 
@@ -157,7 +164,7 @@ class Outbox:
         with self._transaction() as run:
             found = run("SELECT owner, signed FROM campaign WHERE id = ?", campaign.id).fetchone()
             if found is None:
-                spending.consent(run, campaign, owners, hand_over=hand_over)
+                ledger.consent(run, campaign, owners, hand_over=hand_over)
                 run(
                     "INSERT INTO campaign (id, owner, version, signed, spent) VALUES (?, ?, ?, ?, '0')",
                     campaign.id, campaign.owner.public, campaign.version, campaign.signed,
@@ -173,9 +180,9 @@ class Outbox:
             if not (former or hand_over or campaign.owner in (pinned, *owners)):
                 raise ConfigError(
                     f"the campaign {campaign.id} was handed over to {campaign.owner}, and this device is told to "
-                    "follow no hand-over; whoever runs it decides."
+                    "follow no hand-over; the person who runs it decides."
                 )
-            spending.consent(run, campaign, owners, hand_over=hand_over)
+            ledger.consent(run, campaign, owners, hand_over=hand_over)
             if known.version == campaign.version and known.digest != campaign.digest:
                 raise ConfigError(
                     f"the campaign {campaign.id} has two different files of version {campaign.version}; "
@@ -220,7 +227,7 @@ class Outbox:
             run("UPDATE campaign SET newest = max(newest, ?) WHERE id = ?", campaign.version, campaign.id)
 
     def is_superseded(self, campaign: Campaign) -> bool:
-        """Whether a newer version than this one asks something else."""
+        """True if a newer version than this one asks something else."""
         with self._faults():
             return bool(self._row("SELECT newest FROM campaign WHERE id = ?", campaign.id)[0] > campaign.version)
 
@@ -230,21 +237,21 @@ class Outbox:
             run("UPDATE campaign SET doubted = ? WHERE id = ?", int(wrong), campaign)
 
     def doubts_clock(self, campaign: str) -> bool:
-        """Whether it was wrong when it last mattered."""
+        """True if it was wrong when it last mattered."""
         with self._faults():
             return bool(self._row("SELECT doubted FROM campaign WHERE id = ?", campaign)[0])
 
     # Budgets over all campaigns
 
     def limit(self, limits: Limits) -> None:
-        """Set what the device gives at most, for whoever runs it; what is spent stays spent."""
+        """Set what the device gives at most, for the person who runs it; what is spent stays spent."""
         with self._transaction() as run:
-            spending.write_limits(run, limits)
+            ledger.write_limits(run, limits)
 
     def spending(self) -> Spending:
-        """What was spent on everybody."""
+        """Total spent over all campaigns."""
         with self._transaction() as run:
-            return spending.read_spending(run)
+            return ledger.read_spending(run)
 
     # Reports
 
@@ -286,7 +293,7 @@ class Outbox:
             if standing is not None:
                 return LedgerEntry(*standing)
             key = question_key(question or campaign.question)
-            spending.charge(run, campaign, key, budget=budget, price=price)
+            ledger.charge(run, campaign, key, budget=budget, price=price)
             run(
                 "INSERT INTO report (campaign, round, state, form, id, plaintext) VALUES (?, ?, 'drawn', ?, ?, ?)",
                 campaign.id, round, terms_of(campaign), os.urandom(16), make(),
@@ -325,7 +332,62 @@ class Outbox:
                 "WHERE campaign = ? AND round = ? AND (state IN ('drawn', 'sealed') OR ? = 'accepted')",
                 state, refusal, counted, entry.campaign, entry.round, state,
             )  # fmt: skip
+            run(
+                "UPDATE token SET state = 'spent', secret = x'', salt = x'', factor = x'', token = x'' "
+                "WHERE campaign = ? AND round = ? AND state <> 'refused'", entry.campaign, entry.round,
+            )  # fmt: skip
             return self._entry(entry.campaign, entry.round)
+
+    # Tokens
+
+    def token(self, campaign: Campaign, round: int, make: Callable[[], PendingToken]) -> HeldToken:
+        """The token of a round as it stands; where none was asked for, what it is asked for with, stored first.
+
+        Under a version of other [tokens] what was drawn is erased, and the round has none: one blinding factor under
+        two keys, or one one-time key in two requests, links the requests to the report.
+        """
+        assert campaign.tokens is not None
+        bound = campaign.tokens.bound(campaign.id, round)
+        with self._transaction() as run:
+            run(
+                "UPDATE token SET state = 'refused', reason = 'changed', secret = x'', salt = x'', factor = x'', "
+                "token = x'' WHERE campaign = ? AND round = ? AND state IN ('asked', 'held') AND bound <> ?",
+                campaign.id, round, bound,
+            )  # fmt: skip
+            found = self._token(campaign.id, round)
+            if found is None:
+                made = make()
+                run(
+                    "INSERT INTO token (campaign, round, state, secret, salt, factor, bound) "
+                    "VALUES (?, ?, 'asked', ?, ?, ?, ?)",
+                    campaign.id, round, made.secret.secret, made.salt, made.factor, bound,
+                )  # fmt: skip
+                found = self._token(campaign.id, round)
+            assert found is not None
+            return found
+
+    def hold_token(self, campaign: str, round: int, token: bytes) -> HeldToken:
+        """The token has come and holds; what hid its request is erased."""
+        return self._settle_token(campaign, round, "held", "", token)
+
+    def refuse_token(self, campaign: str, round: int, reason: str) -> HeldToken:
+        """There is no token for this round, and never will be."""
+        return self._settle_token(campaign, round, "refused", reason, b"")
+
+    def _settle_token(self, campaign: str, round: int, state: str, reason: str, token: bytes) -> HeldToken:
+        with self._transaction() as run:
+            run(
+                "UPDATE token SET state = ?, reason = ?, token = ?, salt = x'', factor = x'' "
+                "WHERE campaign = ? AND round = ? AND state = 'asked'", state, reason, token, campaign, round,
+            )  # fmt: skip
+            found = self._token(campaign, round)
+            assert found is not None
+            return found
+
+    def _token(self, campaign: str, round: int) -> HeldToken | None:
+        query = "SELECT state, reason, secret, salt, factor, token FROM token WHERE campaign = ? AND round = ?"
+        row = self._row(query, campaign, round)
+        return None if row is None else HeldToken(*row)
 
     def find(self, campaign: str, round: int) -> LedgerEntry | None:
         """The report of a round, if one was drawn."""
@@ -340,7 +402,7 @@ class Outbox:
             return [LedgerEntry(*row) for row in self._connection.execute(query, (campaign,))]
 
     def ledgers(self) -> list[Ledger]:
-        """What was done for each campaign, by id."""
+        """Record of each campaign, by id."""
         with self._faults():
             rows = self._connection.execute("SELECT id, signed, spent, class FROM campaign ORDER BY id").fetchall()
         return [

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dovetail_protocol.exact_thresholds import Words
 from dovetail_protocol.messages import Answer
-from dovetail_protocol.words import Words
 
 DeliveryState = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]
 EventName = Literal["due", "accepted", "outdated", "renewed", "later", "final"]
@@ -44,6 +44,7 @@ LATER: dict[str, str] = {
     "too_early": "its round has not begun",
     "campaign": "the shuffler wants another version of the campaign",
     "unknown_device": "the device is not on the roster, or not yet",
+    "token": "it has no token",
 }
 """Refusals after which it is; every other kind counts as `unavailable`."""
 
@@ -65,7 +66,7 @@ TRANSITIONS: dict[tuple[DeliveryState, EventName], tuple[DeliveryState, tuple[De
 
 @dataclass(frozen=True)
 class DeliveryEvent:
-    """What happened: `reason` is the kind of a refusal, `after` the seconds that the service asks to wait."""
+    """Event of a delivery: `reason` is the kind of a refusal, `after` the seconds that the service asks to wait."""
 
     name: EventName
     reason: str = ""
@@ -86,7 +87,7 @@ class Backoff:
         return self.obeyed + self.longest
 
     def seconds(self, attempts: int, *, after: float, words: Words) -> float:
-        """How long to wait after so many attempts."""
+        """Seconds to wait after so many attempts."""
         ceiling = min(self.longest, self.base * 2.0 ** min(attempts, 64))
         return min(max(after, 0.0), self.obeyed) + ceiling * words.bits(53) / (1 << 53)
 
@@ -120,7 +121,7 @@ UNSIGNED = DeliveryEvent("outdated", "unsigned")  # nor a stranger from one that
 
 
 def answer_event(answer: Answer) -> DeliveryEvent:
-    """What the shuffler's own answer means."""
+    """Read the shuffler's own answer as an event."""
     return ACCEPTED if answer.kind == "accepted" else refusal_event(answer.kind, float(answer.after))
 
 

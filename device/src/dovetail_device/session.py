@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from dovetail_device.client import Device, Receipt, SystemClock, Transport
 from dovetail_device.entropy import system_entropy as words
 from dovetail_device.files import load_campaign, load_keys, secret_line
-from dovetail_device.http import HttpTransport
+from dovetail_device.http import HttpIssuer, HttpTransport, ObliviousTransport
 from dovetail_device.ledger import Ledger, Spending
 from dovetail_device.mqtt import MqttTransport
 from dovetail_device.outbox import Outbox
@@ -21,6 +22,7 @@ from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.checks import not_negative
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
+from dovetail_protocol.tokens import read_entitlement
 
 TransportName = Literal["http", "mqtt"]
 VISIBLE = "a value on the command line is seen by everybody who lists processes; use --value - and standard input."
@@ -44,13 +46,16 @@ def open_device(
     hand_over: bool = True,
     trust: str | None = None,
     epsilon_class: str | None = None,
+    entitlement_file: Path | None = None,
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
     `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
     `password_file` log in to a broker; `insecure_http` and `insecure_mqtt` allow what has no TLS beyond this machine;
-    without `hand_over` no other owner is followed, whatever the first one has signed; with `trust` "users" the device
-    answers also where only other people's dummies hide the answer; `epsilon_class` is chosen once, see `Device`.
+    without `hand_over` no other owner is followed, whatever the first one has signed; with `trust` "users" or
+    "shuffler" the device answers also where only their dummies hide the answer; `epsilon_class` is chosen once, see
+    `Device`; `entitlement_file` holds the code or the voucher by which tokens are asked for, instead of the device's
+    own key.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
@@ -75,12 +80,16 @@ def open_device(
             hand_over=hand_over,
             trust=trust,
             epsilon_class=epsilon_class,
+            issuer=None if asked.tokens is None else HttpIssuer(insecure_http=insecure_http),
+            entitlement=None
+            if entitlement_file is None
+            else read_entitlement(secret_line(entitlement_file, "a code or a voucher")),
         )
         yield device
 
 
 def first_use(device: Device) -> str:
-    """What a device without memory has to say before it answers; nothing otherwise."""
+    """Warning of a device without memory before it answers; empty otherwise."""
     if device.remembers:
         return ""
     return (
@@ -90,13 +99,13 @@ def first_use(device: Device) -> str:
 
 
 def ledgers(keys: Path, outbox: Path | None = None) -> list[Ledger]:
-    """What the device of these keys has done."""
+    """Records of the device of these keys."""
     with _existing(keys, outbox) as store:
         return store.ledgers()
 
 
 def spent(keys: Path, outbox: Path | None = None) -> Spending:
-    """What the device of these keys has spent on everybody."""
+    """Total that the device of these keys has spent."""
     with _existing(keys, outbox) as store:
         return store.spending()
 
@@ -128,7 +137,7 @@ def _store(keys: Path, outbox: Path | None) -> Iterator[Outbox]:
 
 
 def outbox_of(keys: Path, outbox: Path | None) -> Path:
-    """Where the outbox stands: beside the keys, whose ledger it is, unless it is named."""
+    """Place of the outbox: beside the keys, unless it is named."""
     return outbox or keys.with_name(keys.name + ".outbox")
 
 
@@ -157,7 +166,14 @@ def transport_of(
     insecure_http: bool = False,
     insecure_mqtt: bool = False,
 ) -> Transport:
-    """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP."""
+    """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP.
+
+    With [ohttp] it is the relay, and `url` another relay: there is no way around it.
+    """
+    if campaign.ohttp is not None:
+        if via != "http":
+            raise ConfigError(f"the campaign {campaign.id} is answered by a relay alone, not over MQTT.")
+        return ObliviousTransport(url or campaign.ohttp.relay, insecure_http=insecure_http)
     place = url or campaign.endpoints.get(via)
     if place is None:
         raise ConfigError(f"the campaign {campaign.id} names no `endpoints.{via}`; give --url.")
@@ -169,11 +185,28 @@ def transport_of(
 
 
 def read_value(text: str, campaign: Campaign) -> Any:
-    """The value that a text says, "-" for a line of standard input: a category, or else a number."""
+    """The value that a text says, "-" for a line of standard input: a category, or else a number.
+
+    Where [asks] names several values, or an array, they stand in their order with commas between them, as in CSV.
+    """
     if text == "-":
         text = sys.stdin.readline().rstrip("\r\n")
+    if campaign.asked is not None:
+        array = campaign.asked.values[0].length > 0
+        many = array or len(campaign.asked.values) > 1
+        given = [one.strip() for one in next(csv.reader([text]))] if many and text else [text]
+        if array:
+            return [_number(one) for one in given]
+        if len(given) == len(campaign.asked.values):
+            parts = zip(campaign.asked.values, given, strict=True)
+            return [one if value.categories or one == value.missing else _number(one) for value, one in parts]
+        return given
     if campaign.categories:
         return text
+    return _number(text)
+
+
+def _number(text: str) -> float:
     for number in (int, float):
         try:
             return number(text)
@@ -196,12 +229,12 @@ def submit(
 
 
 def _last(device: Device, receipt: Receipt, *, end: float) -> Receipt:
-    """What became of one report in the end."""
+    """Last receipt of one report."""
     return next(last for last in _persist(device, [receipt], end=end) if last.round == receipt.round)
 
 
 def line(receipt: Receipt) -> str:
-    """What became of a submitted value, for people."""
+    """Tell people what became of a submitted value."""
     if receipt.drawn:
         return str(receipt)
     if receipt.state == "waiting":

@@ -17,19 +17,23 @@ from hashlib import sha256
 from typing import Any
 
 from dovetail_protocol import dummies as dummies_rules
+from dovetail_protocol.asked import Asked, read_asked
 from dovetail_protocol.budget import affordable
-from dovetail_protocol.dummies import CAP, DummiesRule, SentRule, require_people
-from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.dummies import CAP, DummiesRule, SentRule, Unrandomized, require_people
+from dovetail_protocol.endpoint import signed_place
 from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism, stated_in_full
+from dovetail_protocol.ohttp import ObliviousRoute, read_route
 from dovetail_protocol.succession import HandOver, heir, read_hand_overs
+from dovetail_protocol.tokens import TokenRule, read_tokens
 from dovetail_protocol.toml_section import Section
 
 SCHEMA = 1
 MOST_ROUNDS = 1 << 31
 MOST_BYTES = 1 << 20
+MOST_WHOLE = (1 << 53) - 1
 SIGNED = b"# signed: "
 UNIFORM = "uniform"  # the only shuffler that is fitted to nothing
 _DOMAIN = b"dovetail campaign v1\0"
@@ -94,15 +98,15 @@ class ShuffleRule:
 
 @dataclass(frozen=True)
 class Promise:
-    """What the promise assumes: delta, honest people, dishonest ones, who may send, and one device's budget.
+    """Assumptions of the guarantee: delta, honest and dishonest people, who may send, one device's budget.
 
-    trust : "local", "shuffler" or "users", whoever makes the noise that the promise of a batch rests on.
+    trust : "local", "shuffler" or "users", no matter who makes the noise that the promise of a batch rests on.
     """
 
     delta: float
     assumed_honest: int | None
     assumed_dishonest: int
-    authentication: str  # "roster" | "none"
+    authentication: str  # "roster" | "token" | "none"
     device_budget: float  # nats a device spends on this campaign at most
     trust: str = "local"
 
@@ -134,36 +138,60 @@ class Campaign:
     dummies: DummiesRule | None = None  # that the shuffler adds
     sent: SentRule | None = None  # that people send: then nothing is randomized
     classes: tuple[EpsilonClass, ...] = ()  # from the smallest epsilon on; `mechanism` has the largest
+    ohttp: ObliviousRoute | None = None  # then devices send by a relay alone
+    tokens: TokenRule | None = None  # exactly where the authentication is by token
+    asked: Asked | None = None  # what is asked of which values; None where the mechanism takes one value
 
     @property
     def rounds_mix(self) -> bool:
-        """Whether reports of several rounds may share a batch; the analyzer must then not tell them apart."""
+        """True if reports of several rounds may share a batch; the analyzer must then not tell them apart."""
         return self.batch.small == "merge" or self.batch.late == "next"
 
     @property
     def suite(self) -> str:
-        """What reports are sealed with, to the analyzer and to the shuffler."""
+        """Cipher suite of reports, to the analyzer and to the shuffler."""
         return self.analyzer.suite
 
     @property
     def order_private(self) -> bool:
-        """Whether the batch is released in the order of public roster slots."""
+        """True if the batch is released in the order of public roster slots."""
         return self.shuffle.shuffler != UNIFORM
 
     @property
     def affordable(self) -> int:
-        """How many reports one device sends at most: so many its budget pays for."""
+        """Number of reports that one device's budget pays for."""
         return affordable(self.promise.device_budget, self.charged)
 
     @property
     def charged(self) -> float:
-        """Nats that one report costs: of the local promise, or where there is none of one batch's."""
-        return self.mechanism.epsilon if self.sent is None else self.sent.epsilon
+        """Nats that one report costs: of the local promise; without one, of one batch's."""
+        if self.sent is not None:
+            return self.sent.epsilon
+        if self.dummies is not None and self.open:
+            return self.symbols * self.dummies.epsilon
+        return self.mechanism.epsilon
+
+    @property
+    def charged_delta(self) -> float:
+        """The delta with which a report costs no more than `charged`; 0 for a local promise."""
+        if self.sent is not None:
+            return self.sent.delta
+        return self.symbols * self.dummies.delta if self.dummies is not None and self.open else 0.0
+
+    @property
+    def open(self) -> bool:
+        """True if answers are sent as they are, and others are trusted to hide them."""
+        return self.mechanism.name == Unrandomized.name
+
+    @property
+    def symbols(self) -> int:
+        """Answers of one person, each of which is randomized and sealed by itself."""
+        return max(1, len(self.asked.symbols)) if self.asked else 1
 
     @property
     def entries(self) -> int:
         """Sealed entries in every message of a device; those that people do not fill are blank."""
-        return 1 if self.sent is None else CAP
+        return self.symbols + (0 if self.sent is None else CAP - 1)
 
     def of_class(self, place: int) -> Campaign:
         """The campaign as a device of this class answers and pays for it; itself where there are no classes."""
@@ -171,7 +199,7 @@ class Campaign:
         return replace(self, mechanism=replace(own, epsilon=self.classes[place].epsilon)) if self.classes else self
 
     def descends_from(self, owner: VerifyingKey) -> bool:
-        """Whether this is the owner, or one to whom that one's trust was handed over, step by step."""
+        """True if this is the owner, or one to whom that one's trust was handed over, step by step."""
         return heir(owner, self.handed_over) == self.owner
 
     @classmethod
@@ -222,14 +250,16 @@ def _split(signed: bytes) -> tuple[bytes, bytes | None]:
 
 def _read(body: bytes, signed: bytes) -> Campaign:
     try:
-        top = Section("", tomllib.loads(body.decode()))
+        found = tomllib.loads(body.decode())
     except UnicodeDecodeError:
         raise ConfigError("not a campaign in TOML: it is not text.") from None
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and nesting without end
         raise ConfigError(f"not a campaign in TOML: {str(error).splitlines()[0]}.") from None
+    top = Section("", _portable(found))
     top.whole("schema_version", least=SCHEMA, most=SCHEMA)
     randomizer = top.section("randomizer")
     promise = _promise(top.section("promise"))
+    schedule = _schedule(top.section("rounds"))
     categories, kind = randomizer.texts("categories"), _mechanism(randomizer, promise.trust)
     dummies, sent = dummies_rules.read_dummies(top.section("dummies", optional=True), promise.trust)
     keys, asked = top.section("keys"), top.section("precision", optional=True)
@@ -242,7 +272,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         categories=categories,
         groups=_groups(top.section("groups", optional=True)),
         precision=(asked.probability("beta"), asked.probability("rho")) if asked else None,
-        schedule=_schedule(top.section("rounds")),
+        schedule=schedule,
         batch=_batch(top.section("batch")),
         shuffle=_shuffle(top.section("shuffle")),
         promise=promise,
@@ -258,12 +288,24 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         dummies=dummies,
         sent=sent,
         classes=read_classes(top.section("classes", optional=True), kind),
+        ohttp=read_route(top.section("ohttp", optional=True)),
+        tokens=read_tokens(top.section("tokens", optional=True), schedule.count),
+        asked=read_asked(top.section("asks", optional=True)),
     )
     keys.finish()
     asked.finish()
     top.finish()
     _agree(campaign, suite)
     return campaign
+
+
+def _portable(found: Any) -> Any:
+    """What was read, if every language reads it alike: many hold numbers as doubles, which round larger ones."""
+    if isinstance(found, int) and abs(found) > MOST_WHOLE:
+        raise ConfigError(f"a whole number in a campaign must be from -{MOST_WHOLE:,} to {MOST_WHOLE:,}.")
+    for item in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        _portable(item)
+    return found
 
 
 def _name(id: str) -> str:
@@ -346,7 +388,7 @@ def _promise(section: Section) -> Promise:
         delta=section.probability("delta"),
         assumed_honest=section.whole("assumed_honest", least=1, default=None),
         assumed_dishonest=section.whole("assumed_dishonest", least=0, default=0),
-        authentication=section.choice("authentication", ("roster", "none"), default="roster"),
+        authentication=section.choice("authentication", ("roster", "token", "none"), default="roster"),
         device_budget=section.positive("device_budget"),
         trust=section.choice("trust", dummies_rules.TRUSTS, default="local"),
     )
@@ -357,14 +399,13 @@ def _promise(section: Section) -> Promise:
 def _endpoints(section: Section) -> dict[str, str]:
     found = {name: section.text(name, None) for name in ("http", "mqtt")}
     section.finish()
-    given = {name: place for name, place in found.items() if place}
-    for name, place in given.items():
-        place_of(f"endpoints.{name}", place, (name, f"{name}s"))
-    return given
+    return {
+        name: signed_place(f"endpoints.{name}", place, (name, f"{name}s")) for name, place in found.items() if place
+    }
 
 
 def _agree(campaign: Campaign, suite: str) -> None:
-    """What sections must agree on with each other."""
+    """Refuse sections that do not agree with each other."""
     for each in campaign.handed_over:
         if each.campaign != campaign.id:
             raise ConfigError(f"a line `handed over` is of the campaign {each.campaign}, not of {campaign.id}.")
@@ -374,30 +415,82 @@ def _agree(campaign: Campaign, suite: str) -> None:
         if key.suite != suite:
             raise ConfigError(f"`keys.{name}` is a key of {key.suite}, but `keys.suite` is {suite}.")
     if campaign.analyzer == campaign.shuffler:
-        raise ConfigError("`keys.analyzer` and `keys.shuffler` are one key: whoever has it sees everything.")
+        raise ConfigError("`keys.analyzer` and `keys.shuffler` are one key: anybody who has it sees everything.")
     k = getattr(campaign.mechanism, "k", None)
     if campaign.categories and k is None:
         raise ConfigError(f"`randomizer.categories` name symbols, but {campaign.mechanism.name} takes a number.")
     if campaign.categories and k != len(campaign.categories):
         raise ConfigError(f"`randomizer.categories` names {len(campaign.categories)} categories, k is {k}.")
+    _agree_on_symbols(campaign, k)
     if campaign.groups and campaign.order_private:
         raise ConfigError("[groups] are for the uniform shuffle; order privacy groups by public roster slots.")
     if campaign.order_private and campaign.rounds_mix:
         raise ConfigError('order privacy releases roster slots: use small = "wait" or "drop" and late = "refuse".')
-    if campaign.order_private and campaign.promise.authentication == "none":
-        raise ConfigError('order privacy needs a roster: use authentication = "roster".')
+    if campaign.order_private and campaign.promise.authentication != "roster":
+        raise ConfigError('order privacy needs a roster, whose slots name people: use authentication = "roster".')
+    if (campaign.promise.authentication == "token") != (campaign.tokens is not None):
+        raise ConfigError('authentication = "token" and [tokens] go together: who issues tokens, and by which keys.')
+    if campaign.tokens is not None and campaign.rounds_mix:
+        raise ConfigError(
+            "tokens of two rounds are two strangers, so that one person could stand twice in a batch: use "
+            'small = "wait" or "drop" and late = "refuse".'
+        )
     promise, price = campaign.promise, campaign.charged
+    if campaign.charged_delta > promise.delta:
+        raise ConfigError(
+            f"`dummies.delta` must be at most `promise.delta` = {promise.delta!r} for all symbols of a person "
+            f"together, which are {campaign.symbols}: a device pays epsilon alone for its batches."
+        )
     if promise.device_budget < price:
         raise ConfigError(f"`promise.device_budget` = {promise.device_budget} does not pay for one report ({price}).")
     if campaign.sent is not None:
         if campaign.groups or campaign.order_private or promise.authentication == "none":
-            raise ConfigError("dummies of people go with a roster and a uniform shuffle, without public [groups].")
+            raise ConfigError("dummies of people go with a roster or tokens and a uniform shuffle, without [groups].")
         require_people(campaign.batch.minimum, promise.assumed_honest, promise.assumed_dishonest)
     alone = campaign.groups or campaign.order_private or campaign.precision or promise.authentication == "none"
     if campaign.classes and (alone or promise.trust != "local"):
-        raise ConfigError("[classes] go with a roster and a uniform shuffle, without groups, dummies and precision.")
-    if campaign.dummies and (campaign.mechanism.name != "krr" or campaign.groups or campaign.order_private):
+        raise ConfigError(
+            "[classes] go with a roster or tokens and a uniform shuffle, without groups, dummies and precision."
+        )
+    hides = campaign.mechanism.name == "krr" or campaign.open
+    if campaign.dummies and (not hides or campaign.groups or campaign.order_private):
         raise ConfigError("[dummies] go with the randomizer krr and a uniform shuffle, without public [groups].")
+    if campaign.ohttp and campaign.endpoints:
+        raise ConfigError("[ohttp] replaces [endpoints]: a device that may also send directly shows its address.")
     start, expires = campaign.schedule.start, campaign.expires
     if start is not None and expires is not None and expires <= start:
         raise ConfigError(f"`expires` = {expires.isoformat()} is before the first round.")
+
+
+def _agree_on_symbols(campaign: Campaign, k: int | None) -> None:
+    """Refuse symbols that the mechanism does not take, or that would each cost a share of the local budget."""
+    asked, length = campaign.asked, getattr(campaign.mechanism, "d", 0)
+    if asked is None:
+        if length:
+            raise ConfigError(f"{campaign.mechanism.name} takes an array: [asks] must say of what.")
+        return
+    if campaign.categories:
+        raise ConfigError("`randomizer.categories` go without [asks], which names the values itself.")
+    if asked.symbols and k != asked.size:
+        wanted = "takes a number" if k is None else f"is of {k:,}"
+        raise ConfigError(f"[asks] makes {asked.size:,} different symbols, and `randomizer` {wanted}.")
+    if not asked.symbols and k is not None:
+        raise ConfigError(f"[asks] makes no symbols, and {campaign.mechanism.name} takes one.")
+    if not asked.symbols:
+        value, own = asked.values[0], campaign.mechanism
+        if value.length != length:
+            raise ConfigError(
+                f"[asks] makes no symbols: `length` of the value {value.name!r} must then be `d` of [randomizer], "
+                "and left out where that takes a number."
+            )
+        known = (getattr(own, "lower", None), getattr(own, "upper", None))
+        if not length and (value.missing or (value.lower, value.upper) != known):
+            raise ConfigError(
+                f"[asks] makes no symbols: `lower` and `upper` of the value {value.name!r} must then be those of "
+                "[randomizer], and everybody must have a number."
+            )
+    if campaign.symbols > 1 and not campaign.open:
+        raise ConfigError(
+            '[asks] with several symbols of a person goes with dummies and `randomizer.name` = "none": under local '
+            "noise each symbol would cost a share of the budget."
+        )

@@ -11,7 +11,8 @@ from dovetail_protocol.errors import ParameterError
 
 def refuse(name: str, wanted: str, got: object, *, hint: str = "") -> ParameterError:
     """The error for a parameter outside its range, ready to be raised."""
-    return ParameterError(f"`{name}` must be {wanted}, got {got!r}{hint}{'' if hint.endswith('?') else '.'}")
+    shown = " ".join(line.strip() for line in repr(got).splitlines())  # a table has several
+    return ParameterError(f"`{name}` must be {wanted}, got {shown}{hint}{'' if hint.endswith('?') else '.'}")
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import real, refuse, whole
 from dovetail_protocol.errors import ConfigError
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.symbols import pack, size, symbol, unpack
+from dovetail_protocol.exact_thresholds import Words
+from dovetail_protocol.mechanism import Mechanism, pack, size, symbol, unpack
 from dovetail_protocol.toml_section import Section
-from dovetail_protocol.words import Words
 
 # Dummies that devices send themselves: a message with the symbol, and by chance a second one that says nothing.
 
 
-CAP = 2  # messages of one person, which the shuffler enforces
+CAP = 2  # messages of one person with one symbol, m + 1 with m of them: the shuffler enforces it
 SCALE = 1 << 32
 
 
 @final
 @dataclass(frozen=True)
 class SentDummies:
-    r"""What a device sends for one value: the value, and with probability `rate` a uniform symbol beside it.
+    r"""Messages of a device for one value: the value, and with probability `rate` a uniform symbol beside it.
 
-    How many messages a device sends does not depend on its value. Each goes into envelopes of its own: whoever opens
+    How many messages a device sends does not depend on its value. Each goes into envelopes of its own: who opens
     two of them together would know that the value is one of the two.
 
     Parameters
@@ -64,17 +65,21 @@ class SentDummies:
             return [own]
         return [own, words.below(self.k)]
 
-    def filled(self, value: Any, words: Words) -> list[int]:
-        """The same with the blank k in place of a dummy that is not sent, in either order: always `CAP` of them."""
-        drawn = self.messages(value, words)
-        drawn += [self.k] * (CAP - len(drawn))
-        return drawn if words.below(2) else drawn[::-1]
+    def filled(self, values: Sequence[Any], words: Words) -> list[int]:
+        """The answers and one dummy, or the blank k in its place, in random order."""
+        *others, last = values
+        drawn = [*(symbol(one, self.k) for one in others), *self.messages(last, words)]
+        drawn += [self.k] * (len(values) + CAP - 1 - len(drawn))
+        for place in range(len(drawn) - 1, 0, -1):
+            other = words.below(place + 1)
+            drawn[place], drawn[other] = drawn[other], drawn[place]
+        return drawn
 
 
 @final
 @dataclass(frozen=True)
 class Unrandomized(Mechanism):
-    """What a device sends where only other people's dummies hide it: a symbol as it is, or a blank.
+    """Message of a device where only dummies hide it: a symbol as it is, or a blank.
 
     There is no local promise: epsilon is infinite.
 
@@ -99,7 +104,7 @@ class Unrandomized(Mechanism):
 
     @property
     def blank(self) -> int:
-        """What stands for no message: it is sealed like one, and nobody counts it."""
+        """Symbol for no message: it is sealed like one, and never counted."""
         return self.k
 
     @property
@@ -119,25 +124,28 @@ class Unrandomized(Mechanism):
         return unpack(data, self.k + 1)
 
 
-TRUSTS = ("local", "shuffler", "users")
+TRUSTED = {"shuffler": "the shuffler", "users": "other people"}  # who makes the noise where devices make none
+TRUSTS = ("local", *TRUSTED)
 
 
 @dataclass(frozen=True)
 class DummiesRule:
-    """What the shuffler adds to every batch where it is trusted with the noise, beside the local one.
+    """Dummies that the shuffler adds to every batch where it is trusted with the noise.
 
-    epsilon, delta : of one batch, against the analyzer. reach : dummies of each symbol on average, by which a
-    shuffler that would add others is known before it takes a report.
+    epsilon, delta : of one batch, or of each symbol where people send several, against the analyzer.
+    reach : dummies of each symbol on average, by which a shuffler that would add others is known before it takes a
+    report. variance : of Gaussian dummies, all but theirs; None of two-sided geometric ones.
     """
 
     epsilon: float
     delta: float
     reach: int
+    variance: Fraction | None = None
 
 
 @dataclass(frozen=True)
 class SentRule:
-    """What people add to a batch where they are trusted with the noise, and nothing is randomized.
+    """Dummies that people add to a batch where they are trusted with the noise.
 
     epsilon, delta : of one batch, against the analyzer and everybody else, as long as `assumed_honest` people take
     part. rate : the probability with which a device sends a dummy, the same for everybody.
@@ -148,8 +156,20 @@ class SentRule:
     rate: float
 
     def of(self, mechanism: Unrandomized) -> SentDummies:
-        """What a device draws from."""
+        """Distribution that a device draws from."""
         return SentDummies(mechanism.k, self.rate)
+
+
+def delta_of_each(delta: float, symbols: int) -> float:
+    """What each of so many symbols may take of a delta: a double, so many times which are at most that.
+
+    >>> 3 * delta_of_each(0.1, 3) <= 0.1
+    True
+    """
+    found = delta / symbols
+    while symbols * found > delta:
+        found = math.nextafter(found, 0.0)
+    return found
 
 
 def read_dummies(section: Section, trust: str) -> tuple[DummiesRule | None, SentRule | None]:
@@ -161,10 +181,25 @@ def read_dummies(section: Section, trust: str) -> tuple[DummiesRule | None, Sent
     if not section:
         return None, None
     epsilon, delta = section.positive("epsilon"), section.probability("delta")
-    added = DummiesRule(epsilon, delta, section.whole("reach", least=1)) if trust == "shuffler" else None
+    added = None
+    if trust == "shuffler":
+        added = DummiesRule(epsilon, delta, section.whole("reach", least=1), _variance(section.text("variance", "")))
     sent = SentRule(epsilon, delta, _rate(section.positive("rate"))) if trust == "users" else None
     section.finish()
     return added, sent
+
+
+def _variance(text: str) -> Fraction | None:
+    """A fraction as it is written, such as "1715/4"."""
+    if not text:
+        return None
+    try:
+        found = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        found = Fraction(0)
+    if str(found) != text or found <= 0 or max(found.numerator, found.denominator) >= 1 << 53:
+        raise ConfigError(f"`dummies.variance` must be a fraction above 0 in lowest terms, got {text!r}.")
+    return found
 
 
 def _rate(given: float) -> float:
@@ -175,12 +210,11 @@ def _rate(given: float) -> float:
 
 
 def unrandomized(name: str, trust: str) -> bool:
-    """Whether `[randomizer]` is none; it has to be exactly where people send dummies."""
-    if (name == Unrandomized.name) != (trust == "users"):
-        raise ConfigError(
-            f'`randomizer.name` = "{Unrandomized.name}" and `promise.trust` = "users" go together: only where people '
-            "send dummies are answers sent as they are."
-        )
+    """True if `[randomizer]` is none: it has to be where people send dummies, and may be where the shuffler does."""
+    if name == Unrandomized.name and trust == "local":
+        raise ConfigError(f'`randomizer.name` = "{Unrandomized.name}" goes with dummies: set `promise.trust`.')
+    if name != Unrandomized.name and trust == "users":
+        raise ConfigError(f'`promise.trust` = "users" goes with `randomizer.name` = "{Unrandomized.name}".')
     return name == Unrandomized.name
 
 

@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from dovetail_protocol.errors import ConfigError
 
+_PLAIN = re.compile(r"[a-z]+://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[!-~]*)?", re.ASCII)
 MQTT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 PLAIN = {"http": "https", "mqtt": "mqtts"}  # what has no TLS, and what has
 
@@ -30,8 +31,22 @@ def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
     return place
 
 
+def signed_place(name: str, url: str, schemes: tuple[str, ...]) -> str:
+    """The endpoint `name` of a signed file, in plain ASCII: parsers of URLs read anything else in different ways.
+
+    >>> signed_place("tokens.url", "https://example.org/a", ("http", "https"))
+    'https://example.org/a'
+    """
+    place_of(name, url, schemes)
+    if not _PLAIN.fullmatch(url):
+        raise ConfigError(
+            f"`{name}` must be {' or '.join(f'{each}://host:port' for each in schemes)} in plain ASCII."
+        )
+    return url
+
+
 def leaves_in_the_clear(url: str) -> bool:
-    """Whether what is sent there leaves the machine without TLS.
+    """True if what is sent there leaves the machine without TLS.
 
     >>> [leaves_in_the_clear(url) for url in ("mqtt://10.0.0.1", "mqtts://10.0.0.1", "http://localhost:8401")]
     [True, False, False]
@@ -52,7 +67,7 @@ def require_private(name: str, url: str, *, insecure: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to this host stays on the machine.
+    """True if what is sent to this host stays on the machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("127.0.0.1.example.org")
     (True, True, False, False)
@@ -78,5 +93,5 @@ def answer_topic(session: str) -> str:
 
 
 def is_answer_topic(text: str) -> bool:
-    """Whether answers may go there: a shuffler publishes nowhere else, whatever a sender asks for."""
+    """True if answers may go there: a shuffler publishes nowhere else, whatever a sender asks for."""
     return re.fullmatch("dovetail/v1/answers/[0-9a-f]{32}", text) is not None

@@ -15,9 +15,25 @@
 A message has one form: what is wrong, where, and what to do. The command line prints it as one line.
 """
 
+from traceback import walk_tb
+
+OURS = {"dovetail", "dovetail_protocol", "dovetail_device"}
+
 
 class DovetailError(Exception):
     """Base of all errors raised on purpose by this package."""
+
+    def __str__(self) -> str:
+        return " ".join(line.strip() for line in super().__str__().splitlines())  # an array shows a line for each row
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the message, and the caller's own lines without ours."""
+        theirs = [
+            f"line {number} of {frame.f_code.co_name}, {frame.f_code.co_filename}"
+            for frame, number in walk_tb(self.__traceback__)
+            if frame.f_globals.get("__name__", "").partition(".")[0] not in OURS | {"IPython"}
+        ]
+        return [f"{type(self).__name__}: {self}", *theirs]
 
 
 class ParameterError(DovetailError, ValueError):
@@ -29,7 +45,9 @@ class DataError(DovetailError, ValueError):
 
 
 class ConfigError(DovetailError, ValueError):
-    """A configuration that cannot be read: names the key and the nearest known one."""
+    """A configuration that cannot be read: names the key and the nearest known one, a line for each fault."""
+
+    __str__ = ValueError.__str__
 
 
 class UnsupportedError(DovetailError):

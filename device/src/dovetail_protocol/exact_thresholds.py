@@ -4,14 +4,41 @@ Everything here is exact rational arithmetic of the standard library, so that de
 thresholds on every platform. An exponential is only ever used through a bracket of fractions that contains it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
+from typing import final
 
+from dovetail_protocol.checks import whole
 from dovetail_protocol.errors import ParameterError
+
+# Random bits as the exact samplers ask for them; the caller of a sampler decides where they come from.
+
+
+class Words(ABC):
+    """A source of random bits; law: all bits ever returned are independent and fair."""
+
+    @abstractmethod
+    def bits(self, count: int) -> int:
+        """A uniform whole number of `count` bits, at least 0 bits."""
+
+    @final
+    def word(self) -> int:
+        """A uniform 64-bit word."""
+        return self.bits(64)
+
+    @final
+    def below(self, bound: int) -> int:
+        """A whole number, exactly uniform on [0, bound), by rejection; bound at least 1."""
+        size = (whole("bound", bound, least=1) - 1).bit_length()
+        while (drawn := self.bits(size)) >= bound:
+            pass
+        return drawn
+
 
 _DIGIT = 12  # bits that small rates split off a geometric number at a time
 _LONGEST_TAIL = 8192  # values after which the tail of a geometric law must hold less than e^-45 to need no splitting

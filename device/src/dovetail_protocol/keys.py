@@ -10,6 +10,7 @@ import base64
 import secrets
 import tomllib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NoReturn, Self, get_args
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -28,7 +29,7 @@ from cryptography.hazmat.primitives.hpke import (
 from dovetail_protocol.errors import ConfigError, UnsupportedError
 
 SuiteName = Literal["x25519", "mlkem768-x25519"]
-Role = Literal["owner", "device", "shuffler", "analyzer"]
+Role = Literal["owner", "device", "shuffler", "analyzer", "gateway", "issuer"]
 
 SUITES: dict[str, Suite] = {
     "x25519": Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM),
@@ -40,6 +41,8 @@ _HOLDS: dict[Role, set[str]] = {
     "device": {"signing"},
     "shuffler": {"signing", "opening"},
     "analyzer": {"opening"},
+    "gateway": {"opening"},
+    "issuer": {"signing"},
 }
 _SECRET_BYTES = {"x25519": 32, "mlkem768-x25519": 96}
 _PUBLIC_BYTES = {"x25519": 32, "mlkem768-x25519": 1184 + 32}
@@ -61,13 +64,21 @@ def raw(encoded: str) -> bytes:
     return data
 
 
+def raw_or_nothing(encoded: object) -> bytes:
+    """Bytes of base64url without padding; none for anything else."""
+    try:
+        return raw(encoded) if isinstance(encoded, str) else b""
+    except ValueError:
+        return b""
+
+
 def _never_pickled(_: object) -> NoReturn:
     raise UnsupportedError("secrets are not pickled; every process reads the key file of its own role.")
 
 
 @dataclass(frozen=True)
 class SealingKey:
-    """Public half of an HPKE key pair: whoever has it can seal, nobody can open with it."""
+    """Public half of an HPKE key pair: anybody who has it can seal, nobody can open with it."""
 
     suite: str
     public: bytes
@@ -189,12 +200,13 @@ class SigningKey:
         return cls(secrets.token_bytes(32))
 
     def verifying_key(self) -> VerifyingKey:
-        return VerifyingKey(self._key().public_key().public_bytes_raw())
+        return VerifyingKey(self._key.public_key().public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:
         """64 bytes, deterministic (RFC 8032)."""
-        return self._key().sign(message)
+        return self._key.sign(message)
 
+    @cached_property
     def _key(self) -> Ed25519PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self.secret)
 

@@ -5,11 +5,73 @@ from abc import ABC, abstractmethod
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from math import isfinite, nan
+from numbers import Real
 from typing import Any, ClassVar
 
 from dovetail_protocol.checks import nearest, refuse
-from dovetail_protocol.errors import ParameterError
-from dovetail_protocol.words import Words
+from dovetail_protocol.errors import DataError, ParameterError
+from dovetail_protocol.exact_thresholds import Words
+
+# Whole numbers in 0..count-1, as values and in reports; a refusal never repeats what it refuses.
+
+
+def symbol(value: Any, count: int, *, name: str = "value") -> int:
+    """`value` as an int in 0..count-1: any whole number, and booleans where there are two.
+
+    >>> symbol(2.0, 3)
+    2
+    """
+    number = isinstance(value, Real) and (count == 2 or not isinstance(value, bool))
+    if not (number and 0 <= value < count and int(value) == value):
+        raise DataError(f"`{name}` must be a whole number in 0..{count - 1}.")
+    return int(value)
+
+
+def numbers(value: Any, count: int, *, name: str = "value") -> tuple[float, ...]:
+    """So many finite numbers as floats, from a sequence or an array of them.
+
+    >>> numbers([1, 0.5], 2)
+    (1.0, 0.5)
+    """
+    try:
+        if isinstance(value, (str, bytes, dict, set)) or len(value) != count:
+            raise TypeError
+        if any(isinstance(one, bool) or not isinstance(one, Real) for one in value):
+            raise TypeError
+        found = tuple(float(one) for one in value)
+    except (TypeError, OverflowError):
+        found = (nan,)
+    if not all(map(isfinite, found)):
+        raise DataError(f"`{name}` must be {count:,} finite numbers.")
+    return found
+
+
+def size(count: int) -> int:
+    """Bytes that hold any of 0..count-1.
+
+    >>> [size(count) for count in (2, 256, 257)]
+    [1, 1, 2]
+    """
+    return ((count - 1).bit_length() + 7) // 8
+
+
+def pack(report: Any, count: int) -> bytes:
+    """A report in 0..count-1 as `size(count)` bytes, big endian."""
+    return symbol(report, count, name="report").to_bytes(size(count))
+
+
+def unpack(data: bytes, count: int) -> int:
+    """The number that `pack` has made these bytes of."""
+    return symbol(int.from_bytes(exactly(data, size(count))), count, name="report")
+
+
+def exactly(data: Any, length: int) -> bytes:
+    """`data`, which must be so many bytes."""
+    if not isinstance(data, bytes) or len(data) != length:
+        raise DataError(f"An encoded report of this mechanism must be {length:,} bytes.")
+    return data
+
 
 _HOME = "dovetail_protocol.mechanisms"
 

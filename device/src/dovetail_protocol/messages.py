@@ -3,14 +3,16 @@
 ::
 
     wire    = "DVTL" | version 1 | campaign digest 32 | round 4 | sealed to the shuffler( outer )
-    outer   = report id 16 | device key 32 | signature 64 | sealed to the analyzer( inner )
+    outer   = report id 16 | device key 32 | signature 64 | [token 256] | [class 1] | sealed to the analyzer( inner )
     inner   = version 1 | public group 2 | report (fixed length of the randomizer)
 
 Where a campaign has classes of people with different epsilons, one byte stands before what is sealed to the analyzer:
-the number of the sender's class, which is public, and which the analyzer does not get.
+the number of the sender's class, which is public, and which the analyzer does not get. Where devices show tokens, the
+token stands before that, and the device key is the one-time key that it certifies (see `tokens`).
 
-Where people send dummies (`trust = "users"`) the outer envelope holds two inner ones, one after the other, each
-sealed by itself: the answer, and a dummy or a blank, in either order. They arrive together or not at all.
+Where a person sends several symbols the outer envelope holds an inner one for each, sealed by itself, one after the
+other. Where people send dummies (`trust = "users"`) one more holds a dummy or a blank, and their order is random.
+They arrive together or not at all.
 
 Numbers are big endian. Both seals bind campaign, round and version through HPKE's `info`. Where rounds may share a
 batch the inner one binds round 0, because the analyzer must not tell the rounds of a batch apart; the outer one
@@ -24,12 +26,15 @@ import secrets
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
+from urllib.parse import quote
 
+from dovetail_protocol.binary_http import BinaryRequest
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.dummies import Unrandomized
-from dovetail_protocol.errors import DovetailError
+from dovetail_protocol.errors import ConfigError, DovetailError
+from dovetail_protocol.exact_thresholds import Words
 from dovetail_protocol.keys import OVERHEAD, Opener, SigningKey, VerifyingKey, raw, text
-from dovetail_protocol.words import Words
+from dovetail_protocol.tokens import AUTHENTICATOR
 
 VERSION = 1
 MAGIC = b"DVTL"
@@ -51,7 +56,7 @@ class Rejected(DovetailError):
 
 @dataclass(frozen=True)
 class Head:
-    """What everybody can read of a message."""
+    """Public head of a message."""
 
     digest: bytes
     round: int
@@ -59,7 +64,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Envelope:
-    """What the shuffler reads: who sent it, in which round, and a report, or two entries, that it cannot read.
+    """Part that the shuffler reads: sender, round, and a report, or several entries, that it cannot read.
 
     place : the sender's class, as a place in `campaign.classes`; 0 where there are none.
     """
@@ -76,10 +81,15 @@ def class_bytes(campaign: Campaign) -> int:
     return 1 if campaign.classes else 0
 
 
+def token_bytes(campaign: Campaign) -> int:
+    """Length of the token before all of that."""
+    return AUTHENTICATOR if campaign.tokens else 0
+
+
 def wire_bytes(campaign: Campaign) -> int:
     """Length of every message of this campaign."""
-    inner = campaign.entries * inner_bytes(campaign)
-    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + class_bytes(campaign) + inner
+    inner = token_bytes(campaign) + class_bytes(campaign) + campaign.entries * inner_bytes(campaign)
+    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + inner
 
 
 def planned_bytes(report_bytes: int, suite: str = "x25519", *, entries: int = 1) -> int:
@@ -107,11 +117,13 @@ def plain(campaign: Campaign, report: bytes, group: str | None = None) -> bytes:
 
 
 def draw(campaign: Campaign, answer: Any, words: Words, group: str | None = None) -> bytes:
-    """The inner plaintexts of one message: the randomized answer, or where people send dummies both entries."""
+    """The inner plaintexts of one message: each randomized answer, and where people send dummies one entry more."""
     mechanism, sent = campaign.mechanism, campaign.sent
+    answers = [answer] if campaign.asked is None else campaign.asked.answers(answer, words)
     if sent is None or not isinstance(mechanism, Unrandomized):
-        return plain(campaign, mechanism.encode(mechanism.randomize(answer, words)), group)
-    drawn = sent.of(mechanism).filled(answer, words)
+        drawn = [mechanism.randomize(each, words) for each in answers]
+    else:
+        drawn = sent.of(mechanism).filled(answers, words)
     return b"".join(plain(campaign, mechanism.encode(each), group) for each in drawn)
 
 
@@ -123,10 +135,12 @@ def seal(
     report_id: bytes | None = None,
     *,
     place: int | None = None,
+    token: bytes = b"",
 ) -> bytes:
     """The message of inner plaintexts (see `draw`): each sealed to the analyzer, signed, sealed to the shuffler.
 
     place : of the class that the plaintext was drawn for, exactly if the campaign has classes.
+    token : of the round, exactly if the campaign has tokens; `device` is then its one-time key.
     """
     size = plain_bytes(campaign)
     if len(plaintext) != campaign.entries * size:
@@ -137,8 +151,10 @@ def seal(
         raise Rejected("malformed", f"a report id has {_ID} bytes.")
     if (place is None) == bool(campaign.classes) or not 0 <= (place or 0) < max(1, len(campaign.classes)):
         raise Rejected("content", f"a report of {campaign.id} states one of its {len(campaign.classes)} classes.")
+    if len(token) != token_bytes(campaign):
+        raise Rejected("malformed", f"a report of {campaign.id} has a token of {token_bytes(campaign)} bytes.")
     inner = b"".join(seal_inner(campaign, round, entry) for entry in split(plaintext, campaign.entries))
-    inner = (b"" if place is None else bytes([place])) + inner
+    inner = token + (b"" if place is None else bytes([place])) + inner
     signature = device.sign(_signed(campaign, round, report_id, device.verifying_key(), inner))
     outer = report_id + device.verifying_key().public + signature + inner
     head = MAGIC + bytes([VERSION]) + campaign.digest + round.to_bytes(4, "big")
@@ -152,7 +168,7 @@ def split(together: bytes, entries: int) -> list[bytes]:
 
 
 def seal_inner(campaign: Campaign, round: int, plaintext: bytes) -> bytes:
-    """What only the analyzer opens: the report of a device, or a dummy, which looks like one."""
+    """Seal what only the analyzer opens: the report of a device, or a dummy, which looks like one."""
     return campaign.analyzer.seal(plaintext, inner_info(campaign, round))
 
 
@@ -166,7 +182,7 @@ def read_head(message: bytes) -> Head:
 
 
 def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelope:
-    """The outer envelope, checked: length, campaign, seal and the device's signature; `opener` is the shuffler's."""
+    """The outer envelope, checked: length, campaign, seal, signature and token; `opener` is the shuffler's."""
     head = read_head(message)
     if head.digest != campaign.digest:
         raise Rejected("campaign", f"the report was made for another campaign, or another version of {campaign.id}.")
@@ -180,6 +196,9 @@ def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelop
     signature = outer[_ID + _KEY : _OUTER]
     if not device.verifies(signature, _signed(campaign, head.round, outer[:_ID], device, inner)):
         raise Rejected("signature", "the report is not signed by the device that it names.")
+    token, inner = inner[: token_bytes(campaign)], inner[token_bytes(campaign) :]
+    if campaign.tokens and not campaign.tokens.verifies(token, campaign.id, head.round, device):
+        raise Rejected("signature", "the issuer has not signed a token of the report's key for this round.")
     place = inner[0] if campaign.classes else 0
     if place >= max(1, len(campaign.classes)):
         raise Rejected("content", f"the report names no class of {campaign.id}.")
@@ -274,3 +293,46 @@ def read_answer_header(header: str, wire: bytes, key: VerifyingKey | None) -> An
 
 def _signed_answer(wire: bytes, wait: bytes, kind: bytes) -> bytes:
     return b"dovetail answer" + bytes([0, VERSION]) + sha256(wire).digest() + wait + kind
+
+
+# The three requests that devices make, as a relay passes them on: sealed, and all of one length.
+#
+# A report, the campaign file, the round: the first is idempotent by its report id, the others change nothing. So a
+# request that a relay repeats has no effect, and no store of replays is kept; a route with another effect must not
+# join this list.
+
+
+REPORTS, CAMPAIGNS = "/v1/reports", "/v1/campaigns"
+ANSWER, PAGE = 512, 4096  # bytes of every answer; of a longer one, a campaign file, its length is a multiple of PAGE
+KEPT = ("content-type", "dovetail-answer", "retry-after")  # headers of an answer that a device reads
+_AUTHORITY = "shuffler"  # of every request: where it goes is the gateway's business
+
+
+def oblivious_request(method: str, path: str, body: bytes | None = None) -> BinaryRequest:
+    """A request of a device, with nothing in it that tells devices apart."""
+    fields = () if body is None else (("content-type", "application/octet-stream"),)
+    return BinaryRequest(method, "https", _AUTHORITY, path, fields, body or b"")
+
+
+def campaign_path(id: str) -> str:
+    """Path of the campaign file; with /round that of the round that runs."""
+    return f"{CAMPAIGNS}/{quote(id, safe='')}"
+
+
+def longest_request(campaign: Campaign) -> int:
+    """Length of the longest request of a device of this campaign, bytes."""
+    report = oblivious_request("POST", REPORTS, bytes(wire_bytes(campaign)))
+    round = oblivious_request("GET", f"{campaign_path(campaign.id)}/round")
+    return max(len(report.encode()), len(round.encode()))
+
+
+def require_room(campaign: Campaign) -> None:
+    """Refuse a `pad` that some request of this campaign is longer than."""
+    route = campaign.ohttp
+    if route is not None and route.pad < (longest := longest_request(campaign)):
+        raise ConfigError(f"`ohttp.pad` = {route.pad} is below {longest}, the longest request of {campaign.id}.")
+
+
+def answer_length(size: int) -> int:
+    """Length that an answer of `size` bytes is padded to."""
+    return ANSWER if size <= ANSWER else -(-size // PAGE) * PAGE

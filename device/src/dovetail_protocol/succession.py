@@ -7,7 +7,7 @@
 Such lines are the last ones of a campaign file above its signature, the oldest first; the signature is then that of
 the last new key. To read them takes no TOML, so that nothing of a file is believed before its signature is verified.
 
-A key that has handed a campaign over never owns it again: else whoever had it in between could send the old line once
+A key that has handed a campaign over never owns it again: else who had it in between could send the old line once
 more, and have it back.
 """
 
@@ -88,7 +88,7 @@ def require_new_owner(owner: VerifyingKey, chain: Sequence[HandOver]) -> None:
 
 
 def heir(owner: VerifyingKey, chain: Sequence[HandOver]) -> VerifyingKey:
-    """Whom an owner's trust has passed to by these hand-overs; the owner itself if it is not among them."""
+    """Key that these hand-overs pass an owner's trust to; the owner itself if it is not among them."""
     for each in chain:
         if each.old == owner:
             owner = each.new

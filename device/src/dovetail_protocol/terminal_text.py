@@ -16,5 +16,5 @@ def printable(text: str) -> str:
 
 
 def is_harmless(letter: str) -> bool:
-    """Whether a terminal only draws this letter, in its place."""
+    """True if a terminal only draws this letter, in its place."""
     return letter in _JOINERS or unicodedata.category(letter) not in _HIDDEN

@@ -49,12 +49,49 @@ class Section:
             raise ConfigError(f"`{self._path(key)}` names something twice.")
         return tuple(found)
 
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of finite numbers."""
+        found = self._take(key, _MISSING)
+        if not isinstance(found, list):
+            raise ConfigError(f"`{self._path(key)}` must be a list of numbers.")
+        try:
+            return tuple(checks.real(self._path(key), item) for item in found)
+        except ParameterError as error:
+            raise ConfigError(str(error)) from None
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """One text, or two that may be the same."""
+        found = self._take(key, _MISSING)
+        if not (isinstance(found, list) and 1 <= len(found) <= 2 and all(isinstance(item, str) for item in found)):
+            raise ConfigError(f"`{self._path(key)}` must be a list of one or two texts.")
+        return tuple(found)
+
+    def tables(self, key: str) -> list[Section]:
+        """A list of tables; empty if absent."""
+        return self._tables(key, self._take(key, []))
+
+    def lists_of_tables(self, key: str) -> list[list[Section]]:
+        """A list of lists of tables; empty if absent."""
+        found = self._take(key, [])
+        if not isinstance(found, list):
+            raise ConfigError(f"`{self._path(key)}` must be a list of lists of tables.")
+        return [self._tables(key, each) for each in found]
+
+    def _tables(self, key: str, found: Any) -> list[Section]:
+        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+            raise ConfigError(f"`{self._path(key)}` must hold lists of tables.")
+        return [Section(self._path(key), item) for item in found]
+
     def mapping(self, key: str) -> dict[str, Any]:
         """A table as it stands; empty if absent."""
         return self.section(key, optional=True).rest()
 
     def whole(self, key: str, *, least: int, most: int | None = None, default: Any = _MISSING) -> Any:
         return self._read(key, default, lambda path, found: checks.whole(path, found, least=least, most=most))
+
+    def number(self, key: str) -> float:
+        found: float = self._read(key, _MISSING, checks.real)
+        return found
 
     def positive(self, key: str, default: Any = _MISSING) -> Any:
         return self._read(key, default, checks.positive)

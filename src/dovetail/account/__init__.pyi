@@ -7,6 +7,13 @@ from .dummies import (
     dummies_epsilon as dummies_epsilon,
     dummies_for_rounds as dummies_for_rounds,
     dummies_guarantee as dummies_guarantee,
+    sparse_guarantee as sparse_guarantee,
+)
+from .gaussian_dummies import (
+    Message as Message,
+    message_delta as message_delta,
+    message_epsilon as message_epsilon,
+    message_for as message_for,
 )
 from .closed_forms import guess_bound as guess_bound
 from .dummies import (

@@ -73,7 +73,7 @@ class BinaryExact:
             raise refuse("epsilon", "at least 0", epsilon)
         if epsilon >= self.epsilon0:
             return Bracket(0.0, 0.0)
-        low, high = mixture_cover(self.epsilon0, self.n, TAIL).delta(epsilon)
+        low, high = mixture_cover(self.epsilon0, self.n, TAIL + self.epsilon0).delta(epsilon)
         if high < SMALL:
             low, high = mixture_cover(self.epsilon0, self.n, LEAST_TAIL).delta(epsilon)
         return Bracket(low, min(1.0, high + 1e-300))
@@ -82,7 +82,7 @@ class BinaryExact:
         """As `delta`, sooner and for searches: as sharp only where it is close to this delta."""
         if epsilon >= self.epsilon0:
             return Bracket(0.0, 0.0)
-        tail = SPARE - math.log(delta)
+        tail = SPARE + self.epsilon0 - math.log(delta)  # what is cut counts e^epsilon times
         low, high = mixture_cover(self.epsilon0, self.n, tail).delta(epsilon, near=delta)
         return Bracket(low, min(1.0, high + 1e-300))
 
@@ -146,7 +146,7 @@ class Mixtures(NamedTuple):
 
     @property
     def single(self) -> NDArray[np.bool_]:
-        """Whether the interval is one mixture, (intervals,)."""
+        """True where the interval is one mixture, (intervals,)."""
         return np.asarray(self.ends[:, 0] == self.ends[:, 1])
 
     @property

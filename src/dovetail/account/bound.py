@@ -14,7 +14,7 @@ from dovetail.core.checks import refuse
 
 @dataclass(frozen=True)
 class Bound:
-    """What one theorem promises for one question.
+    """Bound of one theorem for one question.
 
     Parameters
     ----------
@@ -116,6 +116,14 @@ def bracket_root(
     return low, high
 
 
+def bisect(keeps: Callable[[float], bool], fails: float, kept: float, *, tolerance: float) -> float:
+    """A point that was seen to keep, or `kept`, so near one that was not: relative to the larger one of the two."""
+    while abs(kept - fails) > tolerance * max(kept, fails):
+        middle = 0.5 * (fails + kept)
+        fails, kept = (fails, middle) if keeps(middle) else (middle, kept)
+    return kept
+
+
 def largest_exceeding(
     lower: Callable[[float], float],
     delta: float,
@@ -143,7 +151,7 @@ def largest_exceeding(
 def is_zero(
     value: Callable[[float], float], delta: float, start: float, *, steepness: float, tolerance: float
 ) -> bool:
-    """Whether value(0) <= delta; asked at 0 only where the first two points of `bracket_root` leave it open."""
+    """True if value(0) <= delta; asked at 0 only where the first two points of `bracket_root` leave it open."""
     short = log_ratio(value(start), delta)
     second = _coarse(start * math.exp(-_first_stride(short, steepness, tolerance)), tolerance)
     if short > 0.0 or value(second) > delta:
@@ -152,12 +160,12 @@ def is_zero(
 
 
 def _first_stride(value: float, steepness: float, tolerance: float) -> float:
-    """How far, in the log, the second point is from the first."""
+    """Distance, in the log, of the second point from the first."""
     return max(min(1.02 * abs(value) / steepness, 1.0), tolerance)
 
 
 def first_point(guess: float, most: float) -> float:
-    """Where `bracket_root` looks first."""
+    """First point at which `bracket_root` looks."""
     return _coarse(min(max(guess, 1e-300), most * (1.0 - 1e-12)), FIRST)
 
 
@@ -174,7 +182,7 @@ def log_ratio(value: float, target: float) -> float:
 
 
 def _secant(first: tuple[float, float] | None, second: tuple[float, float]) -> float:
-    """Where the line through two points meets zero; 0 where it does not fall."""
+    """Root of the line through two points; 0 where it does not fall."""
     if first is None or not (second[0] - first[0]) * (second[1] - first[1]) < 0.0:
         return 0.0
     return max(0.0, second[0] - second[1] * (second[0] - first[0]) / (second[1] - first[1]))

@@ -1,13 +1,16 @@
 """The inverse questions: how much local privacy loss the shuffler can absorb, and how many people that takes."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from dovetail.account.accountant import Accountant
 from dovetail.account.amplify import Subject
 from dovetail.account.bound import bracket_root, log_ratio
-from dovetail.account.clones import ClonePair, Kind, TruncatedBinomial
+from dovetail.account.clones import ClonePair
+from dovetail.account.hidden_among_everybody import SEARCH
+from dovetail.account.mechanism_law import everybody_law
 from dovetail.account.rounds import MOST_ROUNDS
 from dovetail.core.checks import MOST_PEOPLE, flag, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -59,7 +62,7 @@ def max_epsilon(
     7.761
     >>> from dovetail.randomize.krr import KRR
     >>> round(max_epsilon(epsilon=0.1, n=100_000, delta=1e-6, randomizer=KRR(k=1024, epsilon=1.0)), 2)
-    5.38
+    5.39
 
     Source
     ------
@@ -77,7 +80,7 @@ def max_epsilon(
         """Positive where epsilon0 is admissible; does not grow."""
         if epsilon0 <= epsilon:
             return 1.0  # shuffling never takes privacy away
-        return -_log_delta_ratio(ClonePair(epsilon0, people, _kind(adaptive)), epsilon, delta, coarse=coarse)
+        return -_log_delta_ratio(epsilon0, people, epsilon, delta, adaptive=adaptive, coarse=coarse)
 
     spread = 2.0 * math.log(1.0 / delta) + 1e-3
     guess = max(2.0 * math.asinh(0.5 * epsilon * math.sqrt(people / spread)), epsilon)
@@ -125,7 +128,7 @@ def min_people(
     Examples
     --------
     >>> min_people(epsilon0=2.0, epsilon=0.5, delta=1e-6)
-    661
+    589
 
     Source
     ------
@@ -148,7 +151,7 @@ def min_people(
         """Positive where so many people are too few; does not grow."""
         if people < 1.0:
             return 1.0
-        return _log_delta_ratio(ClonePair(epsilon0, int(people), _kind(adaptive)), epsilon, delta, coarse=coarse)
+        return _log_delta_ratio(epsilon0, int(people), epsilon, delta, adaptive=adaptive, coarse=coarse)
 
     if shortfall(MOST_PEOPLE, coarse=False) > 0.0:
         raise UnsupportedError(
@@ -178,8 +181,8 @@ class _Repeated:
     delta: float
     adaptive: bool
 
-    def epsilon(self, epsilon0: float, n: int) -> float:
-        """What they compose to; infinite where no randomizer has this epsilon0."""
+    def log_ratio(self, epsilon0: float, n: int, epsilon: float) -> float:
+        """At most 0 where the rounds keep `epsilon`; infinite where no randomizer has this epsilon0."""
         subject: Subject = epsilon0
         if self.randomizer is not None and not self.adaptive:
             changed: Any = self.randomizer
@@ -187,48 +190,48 @@ class _Repeated:
                 subject = cast(Randomizer, replace(changed, epsilon=epsilon0))
             except ParameterError:
                 return math.inf
-        return Accountant(subject, n=n, rounds=self.rounds, adaptive=self.adaptive).epsilon(self.delta)
+        repeated = Accountant(subject, n=n, rounds=self.rounds, adaptive=self.adaptive)
+        return repeated.log_ratio(epsilon * (1.0 - MARGIN), delta=self.delta)
 
 
 def _largest_composed(repeated: _Repeated, epsilon: float, n: int) -> float:
     """The last epsilon0 at which the rounds were seen to keep `epsilon`."""
     sure = epsilon / repeated.rounds  # local promises add up
-    start = max(max_epsilon(epsilon=epsilon, n=n, delta=repeated.delta, adaptive=repeated.adaptive), sure)
-    if repeated.rounds > 1:
-        start = max(sure, start - math.log(repeated.rounds))
+    spread = 2.0 * math.log(1.0 / repeated.delta) + 1e-3
+    start = max(2.0 * math.asinh(0.5 * epsilon * math.sqrt(n / (spread * repeated.rounds))), sure)
 
     def room(epsilon0: float) -> float:
-        return 1.0 if epsilon0 <= sure else log_ratio(epsilon, max(repeated.epsilon(epsilon0, n), 1e-300))
+        return 1.0 if epsilon0 <= sure else -repeated.log_ratio(epsilon0, n, epsilon)
 
-    return max(sure, bracket_root(room, start, steepness=max(1.0, 0.5 * start), most=MOST, tolerance=COMPOSED)[0])
+    steepness = spread * max(1.0, 0.5 * start)
+    return max(sure, bracket_root(room, start, steepness=steepness, most=MOST, tolerance=COMPOSED)[0])
 
 
 def _fewest_composed(repeated: _Repeated, epsilon0: float, epsilon: float) -> int:
     """The last n at which the rounds were seen to keep `epsilon`."""
 
     def excess(people: float) -> float:
-        if people < 1.0:
-            return 1.0
-        return math.log(max(repeated.epsilon(epsilon0, math.ceil(people)), 1e-300) / epsilon)
+        return 1.0 if people < 1.0 else repeated.log_ratio(epsilon0, math.ceil(people), epsilon)
 
     if excess(MOST_PEOPLE) > 0.0:
         raise UnsupportedError(
             f"{MOST_PEOPLE:.0e} people, the most this package counts with, are not enough for epsilon {epsilon:g} at "
             f"delta {repeated.delta:g} from {repeated.rounds} rounds of epsilon0 {epsilon0:g}: ask for less."
         )
-    spread = repeated.rounds * 2.0 * math.log(1.0 / repeated.delta) + 0.5
-    guess = spread * (2.0 * math.sinh(min(0.5 * epsilon0, 300.0)) / epsilon) ** 2
-    return math.ceil(bracket_root(excess, guess, steepness=0.5, most=float(MOST_PEOPLE), tolerance=COMPOSED)[1])
+    steepness = math.log(1.0 / repeated.delta) + 0.5
+    guess = 2.0 * repeated.rounds * steepness * (2.0 * math.sinh(min(0.5 * epsilon0, 300.0)) / epsilon) ** 2
+    return math.ceil(bracket_root(excess, guess, steepness=steepness, most=float(MOST_PEOPLE), tolerance=COMPOSED)[1])
 
 
-def _log_delta_ratio(pair: ClonePair, epsilon: float, delta: float, *, coarse: bool) -> float:
-    """log(delta_upper / delta), by the blocks that the forward question would use, or by few."""
-    blocks: TruncatedBinomial = pair.blocks(1e-8 * delta, 1.0) if coarse else pair.blocks_for(delta)
-    return log_ratio(pair.upper(epsilon * (1.0 - MARGIN), blocks), delta)
-
-
-def _kind(adaptive: bool) -> Kind:
-    return "clones" if adaptive else "stronger clones"
+def _log_delta_ratio(epsilon0: float, n: int, epsilon: float, delta: float, *, adaptive: bool, coarse: bool) -> float:
+    """log(delta_upper / delta), by the bounds that the forward question would use, or by few blocks of clones."""
+    pair = ClonePair(epsilon0, n, "clones" if adaptive else "stronger clones")
+    asked = epsilon * (1.0 - MARGIN)
+    found = pair.upper(asked, pair.blocks(1e-8 * delta, 1.0) if coarse else pair.blocks_for(delta))
+    if not coarse and not adaptive and found > delta:
+        with suppress(UnsupportedError):
+            found = min(found, everybody_law(epsilon0, n=n, delta=delta).upper(epsilon * (1.0 - 2.0 * SEARCH)))
+    return log_ratio(found, delta)
 
 
 def _check(epsilon: float, delta: float, adaptive: bool) -> tuple[float, float, bool]:

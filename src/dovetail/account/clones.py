@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dovetail.account.bound import Bound, bracket_root, log_ratio
 from dovetail.core.certified import Bracket
-from dovetail.core.checks import MOST_PEOPLE, privacy_budget, real, refuse, share, whole
+from dovetail.core.checks import MOST_PEOPLE, privacy_budget, real, refuse, share, whole, word
 from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
 # A binomial law cut into blocks, with what was cut off charged to whoever uses it.
@@ -247,8 +247,7 @@ class ClonePair:
         if privacy_budget("epsilon0", self.epsilon0) < LEAST:
             raise refuse("epsilon0", f"at least {LEAST:g}, where doubles keep their digits", self.epsilon0)
         object.__setattr__(self, "n", whole("n", self.n, least=1, most=MOST_PEOPLE))
-        if not isinstance(self.kind, str) or self.kind not in ("stronger clones", "clones"):
-            raise refuse("kind", '"stronger clones" or "clones"', self.kind)
+        word("kind", self.kind, ("stronger clones", "clones"), '"stronger clones" or "clones"')
 
     @property
     def clone_probability(self) -> tuple[float, float]:
@@ -474,12 +473,12 @@ def _ends(pair: ClonePair, delta: float, slack: float) -> Bracket | None:
 
 
 def total_variation(pair: ClonePair, delta0: float) -> float:
-    r"""How far n such reports may be from purely private ones: (1 + e^-epsilon0) n delta0."""
+    r"""Total variation of n such reports from purely private ones: (1 + e^-epsilon0) n delta0."""
     return (1.0 + math.exp(-pair.epsilon0)) * pair.n * delta0
 
 
 def too_large_reason(slack: float, delta: float) -> str:
-    """Why there is no amplification."""
+    """Reason why there is no amplification."""
     return f"n * delta0 too large: it adds at least {2.0 * slack:.3g} to delta, of {delta:.3g}"
 
 

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.account.amplify import amplify
-from dovetail.account.bound import bracket_root, log_ratio
+from dovetail.account.bound import bisect, bracket_root, log_ratio
 from dovetail.account.expected_positive_part import expected_positive_part
+from dovetail.account.gaussian_dummies import Message, message_delta, message_epsilon, message_for
 from dovetail.core.certified import Bracket
-from dovetail.core.checks import instance, privacy_budget, real, refuse, share, whole
-from dovetail.core.errors import UnsupportedError
+from dovetail.core.checks import instance, privacy_budget, real, refuse, share, whole, word
+from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.special import binomial_pmf
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric, UserDummies
+from dovetail.shuffle.sampling.dummies import (
+    Dummies,
+    GaussianDummies,
+    SparseDummies,
+    TruncatedGaussian,
+    TruncatedGeometric,
+    UserDummies,
+)
 from dovetail_protocol.dummies import SCALE
 
 SOURCE = "Dummies of a trusted shuffler, truncated geometric (docs/theory/accuracy.md, section B)"
+GAUSSIAN_SOURCE = "Dummies of a trusted shuffler, truncated discrete Gaussian (docs/theory/several-symbols.md)"
+SPARSE_SOURCE = "Reports kept by chance among sparse dummies of a trusted shuffler (docs/theory/several-symbols.md)"
 METHOD = "dummies of the shuffler"
 MOST_ROUNDS = 100_000
 UP = 1.0 + 1e-9  # far beyond the rounding of sums of positive terms
 
 
-def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1) -> float:
-    r"""delta of T rounds at any epsilon, at least 0, rounded up; exact but for that.
+Law = TruncatedGeometric | TruncatedGaussian | Message  # of the dummies of one question, or of several
+
+
+def dummies_delta(noise: Law, epsilon: float, *, rounds: int = 1) -> float:
+    r"""delta of T rounds at any epsilon, at least 0, rounded up; exact but for that. Of geometric dummies:
 
     .. math:: 1 - (1 - D_0)^{2T} + (1 - D_0)^{2T} \sum_{j=0}^{2T} \mathrm{Bin}(2T, \tfrac{1}{1+t})(j)
               \left(1 - e^{\epsilon - (j - T) \epsilon_r}\right)_+
 
-    Off the ends of their laws the two shifted symbols are two binary randomized responses of epsilon_r / 2 each.
+    Off the ends of their laws the two shifted symbols are two binary randomized responses of epsilon_r / 2 each. Of
+    Gaussian ones, and of several questions, as `message_delta`.
 
     Raises
     ------
@@ -43,21 +58,28 @@ def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1)
     >>> f"{dummies_delta(law, law.epsilon):.3g}", f"{dummies_delta(law, 0.0):.2f}"
     ('6.72e-07', '0.24')
     """
-    from scipy.stats import binom
-
+    if not isinstance(noise, TruncatedGeometric):
+        return message_delta(_as_message(noise), epsilon, rounds=rounds)
     t = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
     if not real("epsilon", epsilon) >= 0.0:
         raise refuse("epsilon", "at least 0", epsilon)
-    missed = float(instance("noise", noise, TruncatedGeometric).least)
+    least, whole_ = noise.least_parts
+    missed = least / whole_
     fails = -math.expm1(2 * t * math.log1p(-missed))
     j = np.arange(2 * t + 1)
     gap = float(epsilon) - (j - t) * noise.epsilon
     lost = np.where(gap < 0.0, -np.expm1(np.minimum(gap, 0.0)), 0.0)
-    inside = float(binom.pmf(j, 2 * t, 1.0 / (1.0 + float(noise.ratio))) @ lost)
+    inside = float(binomial_pmf(j, 2 * t, 1.0 / (1.0 + float(noise.ratio))) @ lost)
     return min(1.0, (fails + (1.0 - fails) * inside) * UP)
 
 
-def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1) -> float:
+def _as_message(noise: TruncatedGaussian | Message) -> Message:
+    if isinstance(noise, Message):
+        return noise
+    return Message(instance("noise", noise, TruncatedGaussian).scale, (1,), (noise.reach,))
+
+
+def dummies_epsilon(noise: Law, delta: float, *, rounds: int = 1) -> float:
     """The least epsilon found with `dummies_delta` at most `delta`; infinite where no epsilon keeps it.
 
     Raises
@@ -72,58 +94,78 @@ def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1)
     0.98
     """
     rounds = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
-    target, high = share("delta", delta), rounds * instance("noise", noise, TruncatedGeometric).epsilon
+    if not isinstance(noise, TruncatedGeometric):
+        return message_epsilon(_as_message(noise), delta, rounds=rounds)
+    target, high = share("delta", delta), rounds * noise.epsilon
     if dummies_delta(noise, high, rounds=rounds) > target:
         return math.inf
-    low = 0.0
-    if dummies_delta(noise, low, rounds=rounds) <= target:
+    if dummies_delta(noise, 0.0, rounds=rounds) <= target:
         return 0.0
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        keeps = dummies_delta(noise, middle, rounds=rounds) <= target
-        low, high = (low, middle) if keeps else (middle, high)
-    return high
+    return bisect(lambda e: dummies_delta(noise, e, rounds=rounds) <= target, 0.0, high, tolerance=1e-9)
 
 
-def dummies_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> Dummies:
+def dummies_for_rounds(
+    *, k: int, epsilon: float, delta: float, rounds: int, law: str = "better"
+) -> Dummies | GaussianDummies:
     """The dummies of one round of several about the same people that together are (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    law : "geometric", "gaussian" or "better"
+        Of the numbers of dummies; the better one has the smaller variance: Gaussian from about five rounds on.
 
     Raises
     ------
     ParameterError
-        For parameters outside their ranges, and where a symbol would need more than 4,096 dummies.
+        For parameters outside their ranges, and where a symbol would need more dummies than are drawn.
 
     Examples
     --------
     >>> monthly = dummies_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=12)
-    >>> round(monthly.epsilon, 3), round(monthly.variance**0.5, 1)
-    (0.102, 27.6)
+    >>> type(monthly).__name__, round(monthly.variance**0.5, 1)
+    ('GaussianDummies', 20.7)
     """
+    word("law", law, ("geometric", "gaussian", "better"), '"geometric", "gaussian" or "better"')
     many, wanted = whole("rounds", rounds, least=1, most=MOST_ROUNDS), share("delta", delta)
     epsilon = privacy_budget("epsilon", epsilon)
-    if many == 1:
+    found: list[Dummies | GaussianDummies] = []
+    refused: ParameterError | None = None
+    for kind, made in (("geometric", _geometric), ("gaussian", _gaussian)):
+        if law in (kind, "better"):
+            try:
+                found.append(made(k, epsilon, wanted, many))
+            except ParameterError as error:  # one of them may be wider than is drawn where the other is not
+                refused = refused or error
+    if not found:
+        assert refused is not None
+        raise refused
+    return min(found, key=lambda one: one.variance)
+
+
+def _gaussian(k: int, epsilon: float, delta: float, rounds: int) -> GaussianDummies:
+    return GaussianDummies(k, message_for(weights=(1,), epsilon=epsilon, delta=delta, rounds=rounds).laws[0])
+
+
+def _geometric(k: int, epsilon: float, delta: float, rounds: int) -> Dummies:
+    if rounds == 1:
         return Dummies(k, epsilon, delta)
-    found = [_for_rounds(k, epsilon, wanted, many, part) for part in (0.05, 0.15, 0.4)]
+    found = [_for_rounds(k, epsilon, delta, rounds, part) for part in (0.05, 0.15, 0.4)]
     return min(found, key=lambda one: one.variance)
 
 
 def _for_rounds(k: int, epsilon: float, delta: float, rounds: int, part: float) -> Dummies:
     """The largest epsilon of a round found where failures take this part of delta."""
     alone = part * delta / rounds
-    low, high = epsilon / rounds, min(epsilon, 2.0 * epsilon / math.sqrt(rounds))
-    best = Dummies(k, low, alone)
-    while high - low > 1e-4 * low:
-        middle = 0.5 * (low + high)
-        tried = Dummies(k, middle, alone)
-        if dummies_delta(tried.noise, epsilon, rounds=rounds) <= delta:
-            low, best = middle, tried
-        else:
-            high = middle
-    return best
+    least, most = epsilon / rounds, min(epsilon, 2.0 * epsilon / math.sqrt(rounds))
+
+    def keeps(each: float) -> bool:
+        return dummies_delta(Dummies(k, each, alone).noise, epsilon, rounds=rounds) <= delta
+
+    return Dummies(k, bisect(keeps, most, least, tolerance=1e-4), alone)
 
 
 def dummies_guarantee(
-    dummies: Dummies,
+    dummies: Dummies | GaussianDummies | Message,
     *,
     n: int,
     delta: float | None = None,
@@ -131,7 +173,7 @@ def dummies_guarantee(
     randomizer: KRR | None = None,
     honest: int | None = None,
 ) -> CentralDP:
-    r"""What a batch with dummies promises, and against whom.
+    r"""Guarantee of a batch with dummies, and against whom.
 
     The promise holds against the analyst with any number of participants, if the shuffler adds the dummies once and
     as specified and keeps their numbers and its randomness secret. Shuffler and analyst together read every answer,
@@ -142,13 +184,15 @@ def dummies_guarantee(
 
     Parameters
     ----------
-    dummies : Dummies
+    dummies : Dummies, GaussianDummies or Message
+        Those of a message are of the questions that a person answers in it, each shuffled by itself.
     n : int
         People in a round; public.
     delta : float, optional
-        Default that of the dummies.
+        Default that of `Dummies`; others have none of their own.
     rounds : int
-        Rounds about the same people, with fresh dummies each.
+        Rounds about the same people, with fresh dummies each; or symbols that a person sends at once, of separate
+        lists.
     randomizer : KRR, optional
         Local noise, of one round.
     honest : int, optional
@@ -169,21 +213,30 @@ def dummies_guarantee(
     ------
     docs/theory/accuracy.md, section B.
     """
-    dummies = instance("dummies", dummies, Dummies)
-    wanted = dummies.delta if delta is None else share("delta", delta)
+    if not isinstance(dummies, GaussianDummies | Message):
+        dummies = instance("dummies", dummies, Dummies)
+    if delta is None and not isinstance(dummies, Dummies):
+        raise ParameterError("`delta` must be given for Gaussian dummies: they have none of their own.")
+    wanted = dummies.delta if delta is None else share("delta", delta)  # type: ignore[union-attr]
+    law: Law = dummies if isinstance(dummies, Message) else dummies.noise
     rounds = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
     randomizer = None if randomizer is None else instance("randomizer", randomizer, KRR)
     if randomizer is not None and rounds > 1:
         raise UnsupportedError("rounds with dummies and local noise have no common account here; use one of them.")
     gamma = 1.0 if randomizer is None else randomizer.channel().contrast * (1.0 + 1e-12)
-    if randomizer is not None and randomizer.k != dummies.k:
-        raise UnsupportedError(f"dummies of {dummies.k:,} symbols do not fit {randomizer.k:,} of the randomizer.")
-    alone = dummies_epsilon(dummies.noise, min(wanted / gamma, 1.0 - 1e-9), rounds=rounds)
+    if randomizer is not None and isinstance(dummies, Message):
+        raise UnsupportedError("local noise below dummies of several questions has no account; use one of them.")
+    if randomizer is not None and randomizer.k != dummies.k:  # type: ignore[union-attr]
+        raise UnsupportedError(f"dummies of {dummies.k:,} symbols do not fit {randomizer.k:,} of the randomizer.")  # type: ignore[union-attr]
+    alone = dummies_epsilon(law, min(wanted / gamma, 1.0 - 1e-9), rounds=rounds)
     if math.isinf(alone):
-        least = dummies_delta(dummies.noise, rounds * dummies.noise.epsilon, rounds=rounds)
+        most = rounds * law.epsilon if isinstance(law, TruncatedGeometric) else 1e6
+        least = dummies_delta(law, most, rounds=rounds)
         raise UnsupportedError(f"no epsilon keeps delta {wanted:g} with these dummies: take at least {least:.3g}.")
     both = math.log1p(gamma * math.expm1(alone)) * UP if alone < 700.0 else alone
-    lines, source, least = (both, both, math.inf), SOURCE, both * (1.0 - 1e-6)  # exact but for rounding
+    questions = len(law.weights) if isinstance(law, Message) else 1
+    exact = 1.0 - 4e-6 - 2e-11 * rounds * questions  # but for rounding, and what the grid splits
+    lines, source, least = (both, both, math.inf), _source(law), both * max(exact, 0.0)
     people, trusted = whole("n", n, least=1), n if honest is None else whole("honest", honest, least=1, most=n)
     hidden = 1  # honest people that the promise needs: nobody but the person herself
     if randomizer is not None:
@@ -191,11 +244,53 @@ def dummies_guarantee(
         lines = (min(both, local.all), min(both, local.honest), randomizer.epsilon)
         least = min(least, local.numeric.lower)
         hidden = 1 if both <= local.honest else trusted
-        source = SOURCE if both <= local.honest else f"{local.source}; dummies are post-processing"
+        source = _source(law) if both <= local.honest else f"{local.source}; dummies are post-processing"
     return CentralDP(
         all=lines[0], honest=lines[1], colluding=lines[2], delta=wanted, n=people, honest_n=hidden,
         method=METHOD, source=source, numeric=Bracket(min(least, lines[1]), lines[1]), attack_lower=0.0,
         trust="shuffler",
+    )  # fmt: skip
+
+
+def _source(law: Law) -> str:
+    return SOURCE if isinstance(law, TruncatedGeometric) else GAUSSIAN_SOURCE
+
+
+def sparse_guarantee(dummies: SparseDummies, *, n: int) -> CentralDP:
+    r"""Pure guarantee of a batch with sparse dummies, against the analyst with any number of participants.
+
+    .. math:: \frac{P}{Q} = \frac{L(a)}{L(b)}, \qquad L(0) = 1 - \beta, \quad
+              L(a) = (1 - \beta) e^{\epsilon} \ (a \ge 1)
+
+    The likelihood of a count depends on her only through whether it is 0 less the others' reports: two values. It
+    protects taking part at about epsilon / 2, and g people together at g epsilon.
+
+    Parameters
+    ----------
+    n : int
+        People; public, while the number of reports that were kept is a secret of the shuffler.
+
+    Raises
+    ------
+    ParameterError
+        For no sparse dummies, and for fewer than one person.
+
+    Examples
+    --------
+    >>> promise = sparse_guarantee(SparseDummies(k=1_000_000, epsilon=1.0), n=1000)
+    >>> promise.epsilon <= 1.0, promise.delta, promise.trust
+    (True, 0.0, 'shuffler')
+
+    Source
+    ------
+    docs/theory/several-symbols.md, Theorem P1.
+    """
+    dummies, people = instance("dummies", dummies, SparseDummies), whole("n", n, least=1)
+    kept, more = dummies.kept, dummies.more
+    most = min(dummies.epsilon, math.log1p(float(kept / (more * (1 - kept)))) * UP)
+    return CentralDP(
+        all=most, honest=most, colluding=math.inf, delta=0.0, n=people, honest_n=1, method=METHOD,
+        source=SPARSE_SOURCE, numeric=Bracket(most * (1.0 - 1e-6), most), attack_lower=0.0, trust="shuffler",
     )  # fmt: skip
 
 
@@ -207,11 +302,12 @@ USER_METHOD = "dummies of people"
 MOST_PEOPLE = 10**9
 MOST_EPSILON = 20.0
 TOLERANCE = 1e-5  # relative, of what is searched for
+PARTS = 8  # smaller epsilons that are tried, where bounds fall and rise again
 
 
 @dataclass(frozen=True)
 class UserDummiesLaw:
-    r"""What a batch tells of one of its people, with the dummies of h honest ones, hers included.
+    r"""Privacy profile of a batch with the dummies of h honest people, the victim's included.
 
     .. math:: \delta(\epsilon) = k\, E_M\left[\frac{E (A - e^\epsilon B)_+}{M + 1}\right], \qquad
               M \sim \mathrm{Bin}(h, \mathrm{rate}), \quad (A, B) \sim \mathrm{multinomial}(M + 1; \tfrac1k, \tfrac1k)
@@ -224,14 +320,29 @@ class UserDummiesLaw:
     ----------
     k, honest : int
     rate : float
+    symbols : int
+        That a person sends, m. Another person's are changed one after the other, each among the same dummies:
+        delta_m(epsilon) is at most the sum of e^(i epsilon / m) delta(epsilon / m), i = 0 .. m - 1.
     """
 
     k: int
     honest: int
     rate: float
+    symbols: int = 1
 
     def ends(self, epsilon: float) -> Bracket:
-        """Ends of delta at `epsilon`, at least 0."""
+        """Ends of delta at `epsilon`, at least 0; the lower one is that of people who differ in one symbol."""
+        alone = self._one(epsilon)
+        if self.symbols == 1:
+            return alone
+        found = []
+        for tried in np.linspace(1.0, 1.0 / PARTS, PARTS):  # what holds at a smaller epsilon holds here
+            part = tried * epsilon / self.symbols
+            each = math.fsum(math.exp(i * part) for i in range(self.symbols))
+            found.append(each * self._one(part).upper * UP)
+        return Bracket(alone.lower, min(1.0, *found))
+
+    def _one(self, epsilon: float) -> Bracket:
         each, share = self.k / self.rate, self.rate / self.k
         values, masses = np.array([each, -math.exp(epsilon) * each, 0.0]), np.array([share, share, 1.0 - 2.0 * share])
         found = expected_positive_part(values, np.maximum(masses, 0.0), self.honest + 1)
@@ -260,7 +371,7 @@ class UserDummiesLaw:
         return next((one for one in tried if self.ends(one).lower > delta), 0.0)
 
 
-def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int) -> UserDummies:
+def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int, symbols: int = 1) -> UserDummies:
     """The dummies that make a batch (epsilon, delta)-private where at least `honest` people send theirs.
 
     Parameters
@@ -271,57 +382,63 @@ def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int) -> Us
     honest : int, up to 1e9
         People whose symbol and whose dummies arrive; set it below the number that is expected: each who drops out
         takes noise away.
+    symbols : int, at least 1
+        That a person sends, of these k.
 
     Raises
     ------
     ParameterError
-        For parameters outside their ranges, and where so few people cannot hide anybody with two messages each.
+        For parameters outside their ranges, and where so few people cannot hide anybody with a dummy each.
 
     Examples
     --------
     >>> round(user_dummies_for(k=1000, epsilon=1.0, delta=1e-6, honest=100_000).rate, 3)
     0.427
     """
-    symbols, wanted = whole("k", k, least=2, most=1 << 24), privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
+    values, wanted = whole("k", k, least=2, most=1 << 24), privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
+    sent = whole("symbols", symbols, least=1, most=1 << 16)
     if not (slack := share("delta", delta)) > 0.0:
         raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
     people = whole("honest", honest, least=1, most=MOST_PEOPLE)
-    floor = least_dummies(symbols, wanted * (1.0 - 2.0 * TOLERANCE), slack)
+    floor = least_dummies(values, wanted * (1.0 - 2.0 * TOLERANCE), slack, symbols=sent)
     if people < floor:
         raise refuse(
             "honest",
-            f"at least {floor:,} for {symbols:,} values at epsilon {wanted:g} and delta {slack:g}, with two messages "
-            "a person",
+            f"at least {floor:,} for {values:,} values at epsilon {wanted:g} and delta {slack:g}, with "
+            f"{'two' if sent == 1 else sent + 1} messages a person",
             people,
         )
     tighter = wanted * (1.0 - 2.0 * TOLERANCE)  # so that the promise that is found again is not above what is asked
     _, rate = bracket_root(
-        lambda x: log_ratio(UserDummiesLaw(symbols, people, x).delta(tighter), slack), 1.01 * floor / people,
+        lambda x: log_ratio(UserDummiesLaw(values, people, x, sent).delta(tighter), slack), 1.01 * floor / people,
         steepness=math.log(1.0 / slack) + 0.5, most=1.0, tolerance=TOLERANCE,
     )  # fmt: skip
-    return UserDummies(symbols, math.ceil(rate * SCALE) / SCALE)
+    return UserDummies(values, math.ceil(rate * SCALE) / SCALE)
 
 
-def least_dummies(k: int, epsilon: float, delta: float) -> int:
+def least_dummies(k: int, epsilon: float, delta: float, *, symbols: int = 1) -> int:
     """The least number of dummies found that hides a person: as many honest people have to send one at least."""
     low, high = 0, 16
-    while UserDummiesLaw(k, high, 1.0).delta(epsilon) > delta:
+    while UserDummiesLaw(k, high, 1.0, symbols).delta(epsilon) > delta:
         low, high = high, 2 * high
         if high > 2 * MOST_PEOPLE:
             raise refuse("epsilon", f"larger: it takes dummies of more than {MOST_PEOPLE:,} people", epsilon)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if UserDummiesLaw(k, middle, 1.0).delta(epsilon) <= delta else (middle, high)
+        enough = UserDummiesLaw(k, middle, 1.0, symbols).delta(epsilon) <= delta
+        low, high = (low, middle) if enough else (middle, high)
     return high
 
 
-def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest: int | None = None) -> CentralDP:
-    """What a batch with dummies of its people promises, and against whom.
+def user_dummies_guarantee(
+    dummies: UserDummies, *, n: int, delta: float, honest: int | None = None, symbols: int = 1
+) -> CentralDP:
+    """Guarantee of a batch with dummies of its people, and against whom.
 
     It holds against the analyst and everybody else together, if at least `honest` people follow the protocol and both
     their symbol and their dummies arrive, and the shuffler mixes the messages and tells nobody whose they are. A
-    malicious person can only add what hides the others better, and shift a count by the cap of two. Shuffler and
-    analyst together read every answer: there is no local promise.
+    malicious person can only add what hides the others better, and shift counts by the cap of m + 1 messages with m
+    symbols. Shuffler and analyst together read every answer: there is no local promise.
 
     Parameters
     ----------
@@ -329,6 +446,8 @@ def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest
         People whose messages are in the batch; public.
     honest : int, optional
         Of them; default all.
+    symbols : int
+        That a person sends.
 
     Raises
     ------
@@ -351,13 +470,13 @@ def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest
     if not slack > 0.0:
         raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
-    law = UserDummiesLaw(dummies.k, trusted, dummies.rate)
+    law = UserDummiesLaw(dummies.k, trusted, dummies.rate, symbols)
     some = law.epsilon(slack)
     if math.isinf(some):
         raise UnsupportedError(
             f"no epsilon up to {MOST_EPSILON:g} keeps delta {slack:g} with the dummies of {trusted:,} honest people."
         )
-    every = some if trusted == people else min(some, UserDummiesLaw(dummies.k, people, dummies.rate).epsilon(slack))
+    every = some if trusted == people else min(some, replace(law, honest=people).epsilon(slack))
     return CentralDP(
         all=every, honest=some, colluding=math.inf, delta=slack, n=people, honest_n=trusted, method=USER_METHOD,
         source=USER_SOURCE, numeric=Bracket(min(some, law.epsilon_lower(slack, found=some)), some), attack_lower=0.0,

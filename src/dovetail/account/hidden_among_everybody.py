@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +25,9 @@ from dovetail.core.special import Reals
 # c(k) <= 1/(k + 1), and gives up hiding with the rest.
 
 
-DIGITS = 50
+DIGITS = 120
 MOST_NODES = 16
-FLOOR = 1e-40  # above what 50 digits leave of a difference of numbers near 1
+FLOOR = 1e-110  # above what 120 digits leave of a difference of numbers near 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def hiding_nodes(n: int, g: float, *, most: float) -> HidingNodes:
     """The fewest nodes whose rho is at most `most`, or `MOST_NODES` of them.
 
     The remainder of Gauss quadrature for e^(-xv) has the sign of its derivative of even order, which is positive: so
-    c(k) <= 1/(k + 1) for every k. Nodes are computed to 50 digits, so that rho is no difference of rounded numbers.
+    c(k) <= 1/(k + 1) for every k. Nodes are computed to 120 digits, so that rho is no difference of rounded numbers.
     """
     count = 2
     while True:
@@ -86,7 +86,7 @@ def _nodes(n: int, g: float, count: int) -> HidingNodes:
 
 @lru_cache(maxsize=MOST_NODES)
 def _laguerre(count: int) -> list[tuple[Decimal, Decimal]]:
-    """Zeros of the Laguerre polynomial and Gauss weights, to about 45 digits."""
+    """Zeros of the Laguerre polynomial and Gauss weights, to about 115 digits."""
     found = []
     with localcontext() as context:
         context.prec = DIGITS
@@ -120,9 +120,11 @@ def best_tilt(exposure: Exposure, n: int, epsilon: float) -> float | None:
 
     Started from a normal law of the sum: v theta^2 + m theta - 2/n is least for the largest variance v.
     """
+    most, exposure = steepest_tilt(exposure, epsilon), exposure.foremost
     x, at_mu = _ratios(exposure, epsilon)
-    most = steepest_tilt(exposure, epsilon)
     drift, spread = -math.expm1(epsilon), float((exposure.own * x**2).sum(axis=1).max())
+    if not spread:
+        return None  # differences below the rounding of a double: nothing to tilt
     others = n - 1.0
     guess = (-drift + math.sqrt(drift**2 + 8.0 * spread / others)) / (2.0 * spread)
     for width in WIDTHS:
@@ -132,8 +134,9 @@ def best_tilt(exposure: Exposure, n: int, epsilon: float) -> float | None:
 
 
 def steepest_tilt(exposure: Exposure, epsilon: float) -> float:
-    """The tilt at which an exponent reaches `STEEPEST`."""
-    return STEEPEST / float(max(np.abs(ratio).max() for ratio in _ratios(exposure, epsilon)))
+    """The tilt at which an exponent reaches `STEEPEST`, infinite where no two laws differ in a double."""
+    largest = float(max(np.abs(ratio).max() for ratio in _ratios(exposure, epsilon)))
+    return STEEPEST / largest if largest else math.inf
 
 
 def _ratios(exposure: Exposure, epsilon: float) -> tuple[Reals, Reals]:
@@ -171,6 +174,8 @@ def _lowest(grid: Reals, cost: Reals) -> float:
 FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
 NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
 GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
+WIDE = 6.0  # times as wide are cells that show that a pair is far from the worst one
+FEW = 4  # types that are not asked first whether they matter
 BLOCK = 1 << 14  # angles at a time, which a processor keeps at hand
 ULP = 2.0**-50  # a few roundings of a double
 BEYOND = 1e-3  # share of the integral beyond the middle from which the reports are treated as a lattice
@@ -218,6 +223,8 @@ class FourierBound:
 
         `tilt` is one to try first: any is valid.
         """
+        if float(self.nodes.missing.max()) * math.exp(min(self.epsilon, 700.0)) > self.exposure.most_lost:
+            return math.inf
         if tilt is not None and tilt <= steepest_tilt(self.exposure, self.epsilon):
             quick, _, _ = self._quick(tilt)
             if quick <= enough:
@@ -228,10 +235,15 @@ class FourierBound:
         quick, tilted, logs = self._quick(theta)
         if quick <= enough or self._beyond_doubles(tilted):
             return quick
-        return _total(self._worst(tilted, logs, self._prefactors(theta)))
+        prefactors = self._prefactors(theta)
+        if enough > 0.0:  # wide cells are as valid, and settle most pairs
+            rough = _total(self._worst(tilted, logs, prefactors, width=WIDE))
+            if rough <= enough:
+                return rough
+        return _total(self._worst(tilted, logs, prefactors))
 
     def _beyond_doubles(self, tilted: Tilted) -> bool:
-        """Whether e^noise, by which integrals are multiplied, may be no double: then the tilt alone has to serve."""
+        """True if e^noise, by which integrals are multiplied, may be no double: then the tilt alone has to serve."""
         return 0.5 * NOISES[1] * (self.n - 1) * float(tilted.variance.max()) > 600.0
 
     def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
@@ -240,15 +252,19 @@ class FourierBound:
         logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
         return _total(logs.max(axis=1)), tilted, logs
 
-    def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals) -> Reals:
+    def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals, *, width: float = 1.0) -> Reals:
         """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""
         first = np.array([int(quick.max(axis=0).argmax())])
-        grid, cells = self._grid(tilted, first)
+        grid, cells = self._grid(tilted, first, width)
         worst = prefactors + self._integrals(tilted, first, cells)[:, 0]
         ceiling = quick + 0.5 * grid.noise  # at most that, where the noise is added
         unsettled = np.any(ceiling > worst[:, None], axis=0)
         unsettled[first] = False
         others = np.flatnonzero(unsettled)
+        if width < WIDE and others.size > FEW:  # wide cells are as valid, and settle most types
+            wide, _ = self._grid(tilted, first, WIDE)
+            most = prefactors[:, None] + self._integrals(tilted, others, self._cell_sums(tilted, others, wide))
+            others = others[np.any(most > worst[:, None], axis=0)]
         if others.size:
             cells = self._cell_sums(tilted, others, grid)
             found = prefactors[:, None] + self._integrals(tilted, others, cells)
@@ -286,13 +302,13 @@ class FourierBound:
         others = self.n - 1
         return np.asarray(others * (np.log1p(tilted.real) + ULP * tilted.rough / (1.0 + tilted.real)))
 
-    def _grid(self, tilted: Tilted, kept: NDArray[np.int64]) -> tuple[Grid, Reals]:
+    def _grid(self, tilted: Tilted, kept: NDArray[np.int64], width: float) -> tuple[Grid, Reals]:
         """Cells and noise that suit these types, dense cells where their reports are a lattice; their sums."""
         scale = math.sqrt((self.n - 1) * float(tilted.variance[:, kept].max()))
-        small, dense = (_cells(scale, noise, lattice=noise == NOISES[1]) for noise in NOISES)
+        small, dense = (_cells(scale, noise, width, lattice=noise == NOISES[1]) for noise in NOISES)
         values = self._cell_sums(tilted, kept, small)
         inner, outer = values[..., : small.middle].sum(axis=2), values[..., small.middle :].sum(axis=2)
-        if np.all(outer <= BEYOND * inner):
+        if width > 1.0 or np.all(outer <= BEYOND * inner):  # wide cells overstate what is beyond
             return small, values
         return dense, self._cell_sums(tilted, kept, dense)
 
@@ -349,14 +365,16 @@ def _turned_sums(x: Reals, mass: Reals, u: Reals) -> NDArray[np.float64]:
     return np.moveaxis(sums.reshape(nodes, types, u.size, 4), 3, 0)
 
 
-def _cells(scale: float, noise: float, *, lattice: bool) -> Grid:
-    """Cells until the noise is e^-40."""
-    middle = np.arange(0.0, REACH + FINE, 2.0 * FINE)
+def _cells(scale: float, noise: float, width: float = 1.0, *, lattice: bool) -> Grid:
+    """Cells until the noise is e^-40, so many times as wide as usual."""
+    middle = np.arange(0.0, REACH + FINE * width, 2.0 * FINE * width)
     last = max(9.0 / math.sqrt(noise), 1.1 * REACH)
     if lattice:
         rest = np.arange(middle[-1], last, 2.0 * EVEN)[1:]
     else:
-        rest = np.geomspace(middle[-1], last, math.ceil(math.log(last / middle[-1]) / math.log(GROWTH)) + 1)[1:]
+        rest = np.geomspace(middle[-1], last, math.ceil(math.log(last / middle[-1]) / math.log(GROWTH) / width) + 1)[
+            1:
+        ]
     return Grid(np.append(middle, rest) / scale, middle.size - 1, noise * scale**2)
 
 
@@ -374,15 +392,101 @@ def _total(logs: Reals) -> float:
 
 FEWEST = 30.0  # draws of mu that are expected among the others: below, the bound gives nothing
 SEARCH = 1e-6  # relative width to which a threshold is searched
+MANY = 40  # pairs of values of which most are told by two moments to be far from the worst one
+CLEAR_ULP = 2.0**-46  # the rounding of sums over reports
 LOST = 1e-6  # share of delta that may be given up
+KNOWN = 1e-3  # share of an upper bound on delta that is taken for delta itself, to say how much may be given up
 
 SOURCE = "Hidden among everybody: Theorems A and B of docs/theory/hidden-among-everybody.md"
 NAME = "hidden among everybody"
 
 
 @dataclass(frozen=True, eq=False)
+class PairMoments:
+    r"""Sums over reports by which many pairs of values are told at once to be far from the worst one.
+
+    .. math:: M_{t,s}(0) \le 1 - g (1 - s) + \theta s \int dH
+              + \frac{(\theta s)^2}{2} \psi(\theta s A) \int \frac{dH^2}{R_t^s}, \qquad
+              \psi(x) = \frac{2 (e^x - 1 - x)}{x^2}, \quad A = \max \frac{dR_a}{dR_t^s}
+
+    psi grows, and is at most 1 below 0: so e^x is at most 1 + x + psi x^2 / 2 for all x up to theta s A.
+
+    Parameters
+    ----------
+    sums : float array (3, nodes, pairs, types)
+        Of R_a^2, R_a R_c and R_c^2, each over R_t^s.
+    most : float array (nodes, pairs, types)
+        A.
+    mu, first, second : float arrays (pairs, atoms)
+        Of the first type, for M_0.
+    """
+
+    sums: Reals
+    most: Reals
+    mu: Reals
+    first: Reals
+    second: Reals
+
+    @classmethod
+    def of(cls, exposures: Sequence[Exposure], nodes: HidingNodes) -> PairMoments:
+        mu, a, c, t = (
+            np.array([getattr(one, name) for one in exposures]) for name in ("mu", "first", "second", "own")
+        )
+        sums, most = [], []
+        for s in nodes.s:
+            own = (t - mu) + s * mu
+            x, z = (np.divide(law, own, out=np.zeros_like(own), where=own > 0.0) for law in (a, c))
+            sums.append([(a * x).sum(axis=2), (a * z).sum(axis=2), (c * z).sum(axis=2)])
+            most.append(x.max(axis=2))
+        return cls(np.swapaxes(np.array(sums), 0, 1), np.array(most), mu[:, 0], a[:, 0], c[:, 0])
+
+    @np.errstate(over="ignore", invalid="ignore")  # infinite and no number are not below what is asked
+    def logs(self, theta: float, epsilon: float, n: int, nodes: HidingNodes) -> Reals:
+        """Logs of what each node adds to delta at most, (nodes, pairs): what `FourierBound` has by its tilt alone."""
+        e, s = math.exp(epsilon), nodes.s[:, None, None]
+        h = self.first - e * self.second
+        tilts = theta * np.divide(h, self.mu, out=np.zeros_like(h), where=self.mu > 0.0)
+        at_mu = (self.mu * np.exp(np.minimum(tilts, 700.0))).sum(axis=1)
+        squares = np.maximum(self.sums[0] - 2.0 * e * self.sums[1] + e * e * self.sums[2], 0.0)
+        x = np.minimum(theta * s * self.most, 700.0)
+        psi = np.where(x < 1e-2, 1.0 + x / 3.0 + x * x / 11.0, 2.0 * (np.expm1(x) - x) / np.maximum(x, 1e-2) ** 2)
+        bend = 0.5 * (theta * s) ** 2 * psi * squares
+        g = self.mu.sum(axis=1)[None, :, None]
+        drift = theta * s * (self.first.sum(axis=1) - e * self.second.sum(axis=1))[None, :, None]
+        real = bend + drift - g * nodes.missing[:, None, None]
+        rough = (
+            (theta * s) ** 2 * psi * (1.0 + e) ** 2 * (self.sums[0] + self.sums[2]) + np.abs(drift) + theta * e + g
+        )
+        top = (n - 1) * (np.log1p(np.maximum(real, -0.999)) + CLEAR_ULP * rough / np.maximum(1.0 + real, 1e-3))
+        return np.asarray(top.max(axis=2) + np.log(nodes.weights[:, None] * at_mu / (2.0 * theta)) + 1e-9)
+
+    def spread_logs(self, epsilon: float, n: int, nodes: HidingNodes) -> Reals:
+        r"""The same by mean and variance alone, which is close where epsilon is small beside the normal shift.
+
+        .. math:: E Y_+ \le \tfrac12 \big( m + \sqrt{m^2 + v} \big)
+
+        Y is the sum, each R_t^s and mu made a probability; m is the same whatever the others hold, v depends on it.
+        """
+        e, s = math.exp(epsilon), nodes.s[:, None, None]
+        g = self.mu.sum(axis=1)[None, :]
+        own = (1.0 - g * nodes.missing[:, None])[:, :, None]
+        h = self.first - e * self.second
+        rough = CLEAR_ULP * (1.0 + e)
+        drift = (h.sum(axis=1) + rough)[None, :]
+        squares = self.sums[0] - 2.0 * e * self.sums[1] + e * e * self.sums[2]
+        squares += CLEAR_ULP * (1.0 + e) ** 2 * (self.sums[0] + self.sums[2])
+        at_mu = np.divide(h**2, self.mu, out=np.zeros_like(h), where=self.mu > 0.0).sum(axis=1)
+        square = ((n - 1) * s**2 * squares / own).max(axis=2) + at_mu / g
+        mean = drift * ((n - 1) * s[:, :, 0] / own[:, :, 0] + 1.0 / g)
+        root = np.sqrt(mean**2 + square)
+        positive = np.where(mean < 0.0, 0.5 * square / (root - np.minimum(mean, 0.0)), 0.5 * (mean + root))
+        mass = (n - 1) * np.log1p(-g * nodes.missing[:, None])
+        return np.asarray(mass + np.log(nodes.weights[:, None] * g * positive) + 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
 class EverybodyLaw:
-    r"""What n shuffled reports of one mechanism reveal at most, whatever the others' values.
+    r"""Privacy profile of n shuffled reports of one mechanism, whatever the others' values.
 
     .. math:: \delta(\epsilon) \le \rho + \sum_l \omega_l s_l F(s_l)
 
@@ -423,22 +527,32 @@ class EverybodyLaw:
             self, "exposures", sorted(self.exposures, key=lambda exposure: -float(exposure.spreads.max()))
         )
 
-    def upper(self, epsilon: float, *, enough: float = 0.0) -> float:
-        """At least delta(epsilon), for epsilon at least 0; a pair below `enough` is told no closer than that."""
+    def upper(self, epsilon: float, *, enough: float = 0.0, most: float = 1.0) -> float:
+        """At least delta(epsilon), for epsilon at least 0; a pair below `enough` is told no closer than that.
+
+        Where it is above `most`, that is all that is told; what is given up is small beside `most`.
+        """
         if real("epsilon", epsilon) >= self.epsilon0:
             return 0.0
-        worst = 0.0
         tilt = best_tilt(self.exposures[0], self.n, epsilon)
-        for exposure in self.exposures:
-            worst = max(worst, self._one(exposure, epsilon, enough=max(worst, enough) if worst else 0.0, tilt=tilt))
+        scale = KNOWN * most if most < 1.0 else 0.0
+        worst = self._one(self.exposures[0], epsilon, tilt=tilt, scale=scale)
+        while self.scale < scale > worst:  # delta is far below what is known of it
+            scale = KNOWN * worst
+            worst = self._one(self.exposures[0], epsilon, tilt=tilt, scale=scale)
+        if worst >= most:
+            return min(1.0, worst)
+        for exposure in self._left(epsilon, enough=max(worst, enough), tilt=tilt, scale=scale):
+            worst = max(worst, self._one(exposure, epsilon, enough=max(worst, enough), tilt=tilt, scale=scale))
         return min(1.0, worst)
 
     def reaches(self, epsilon: float, delta: float) -> bool:
-        """Whether `delta` is kept at this epsilon for every pair of values, the most exposed asked first."""
+        """True if `delta` is kept at this epsilon for every pair of values, the most exposed asked first."""
         if real("epsilon", epsilon) >= self.epsilon0:
             return True
         tilt = best_tilt(self.exposures[0], self.n, epsilon)
-        return all(self._one(exposure, epsilon, enough=delta, tilt=tilt) <= delta for exposure in self.exposures)
+        asked = [self.exposures[0], *self._left(epsilon, enough=delta, tilt=tilt)]
+        return all(self._one(exposure, epsilon, enough=delta, tilt=tilt) <= delta for exposure in asked)
 
     def epsilon_upper(self, delta: float, *, most: float = math.inf, tolerance: float = SEARCH) -> float:
         """A point at which delta(upper) <= `delta` was evaluated for every pair of values, at most epsilon0.
@@ -450,13 +564,12 @@ class EverybodyLaw:
             return self.epsilon0
         if math.isfinite(most) and not self.reaches(min(most, self.epsilon0) * (1.0 - tolerance), delta):
             return min(most, self.epsilon0)  # where a search would end, a dozen evaluations later
-        found, tilt = 0.0, None
-        for exposure in self.exposures:
-            if found == 0.0 or self._one(exposure, found, enough=delta, tilt=tilt) > delta:
-                solved = self._solved(
-                    exposure, delta, guess=found, most=min(most, self.epsilon0), tolerance=tolerance
-                )
-                found = max(found, solved)
+        most = min(most, self.epsilon0)
+        found = self._solved(self.exposures[0], delta, guess=0.0, most=most, tolerance=tolerance)
+        tilt = best_tilt(self.exposures[0], self.n, found)
+        for exposure in self._left(found, enough=delta, tilt=tilt):
+            if self._one(exposure, found, enough=delta, tilt=tilt) > delta:
+                found = max(found, self._solved(exposure, delta, guess=found, most=most, tolerance=tolerance))
                 tilt = best_tilt(exposure, self.n, found)
         return found
 
@@ -471,11 +584,41 @@ class EverybodyLaw:
             tolerance=tolerance,
         )[1]
 
-    def _one(self, exposure: Exposure, epsilon: float, *, enough: float = 0.0, tilt: float | None = None) -> float:
-        nodes = self._nodes(exposure.g)
+    def _one(
+        self,
+        exposure: Exposure,
+        epsilon: float,
+        *,
+        enough: float = 0.0,
+        tilt: float | None = None,
+        scale: float = 0.0,
+    ) -> float:
+        nodes = self._nodes(exposure.g, scale)
         bound = FourierBound(exposure, self.n, epsilon, nodes)
         found = bound.value(enough=max(0.0, enough - nodes.rho), tilt=tilt)
         return found + nodes.rho
 
-    def _nodes(self, g: float) -> HidingNodes:
-        return hiding_nodes(self.n, g, most=LOST * self.scale)
+    def _left(self, epsilon: float, *, enough: float, tilt: float | None, scale: float = 0.0) -> Sequence[Exposure]:
+        """All but the first exposure and those that two moments show to be below `enough`."""
+        if tilt is None or len(self.exposures) < MANY or not self._alike:
+            return self.exposures[1:]
+        nodes = self._nodes(self.exposures[0].g, scale)
+        if nodes.s.size not in self._moments:
+            self._moments[nodes.s.size] = PairMoments.of(self.exposures, nodes)
+        moments = self._moments[nodes.s.size]
+        logs = np.minimum(moments.logs(tilt, epsilon, self.n, nodes), moments.spread_logs(epsilon, self.n, nodes))
+        most = np.exp(np.minimum(logs, 700.0)).sum(axis=0) + nodes.rho
+        return [one for one, value in zip(self.exposures[1:], most[1:], strict=True) if not value <= enough]
+
+    @cached_property
+    def _alike(self) -> bool:
+        """True if all pairs of values have reports of the same number and blankets of the same mass."""
+        return len({(one.mu.shape, one.g) for one in self.exposures}) == 1
+
+    @cached_property
+    def _moments(self) -> dict[int, PairMoments]:
+        """Of all pairs of values, by the number of nodes."""
+        return {}
+
+    def _nodes(self, g: float, scale: float) -> HidingNodes:
+        return hiding_nodes(self.n, g, most=LOST * max(self.scale, scale))

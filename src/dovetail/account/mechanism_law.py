@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -28,9 +28,12 @@ from dovetail.core.stages import Randomizer
 
 SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), after Balle, Bell, Gascon, Nissim (2019)"
 BINARY_SOURCE = "Binary randomized response, maximum over all values of the others (docs/theory/mechanism-laws.md)"
+ANY_SOURCE = "Hidden among everybody: Theorem C of docs/theory/hidden-among-everybody.md"
 FEWER = "more people never expose one of them more"
 
 Mechanism = Randomizer | Channel | SeveralQuestions
+Subject = Mechanism | float  # a float stands for any randomizer with that promise
+FEW_DRAWS = 300.0  # draws of mu among everybody below which all pairs are compared: fewer may not stand for all there
 MOST_ROWS = 200  # symbols among which an attack on a channel without structure is sought
 
 
@@ -43,7 +46,7 @@ def declared_laws() -> dict[type, DeclaredLaw]:
     return {law.subject: law for law in laws}
 
 
-def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, DominatingPair]:
+def mechanism_law(mechanism: Subject, *, n: int) -> tuple[str, DominatingPair]:
     """The name of the mechanism and what dominates n shuffled reports of it.
 
     Raises
@@ -91,7 +94,7 @@ def blanket_law(mechanism: Mechanism) -> BlanketLaw | None:
     return None if declared is None or declared.upper is None else declared.upper(subject)
 
 
-def pair_laws(mechanism: Mechanism) -> Sequence[BlanketLaw]:
+def pair_laws(mechanism: Subject) -> Sequence[BlanketLaw]:
     """Laws of which, for every pair of values, one is at least as large.
 
     Raises
@@ -137,13 +140,15 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
 
 
-def everybody_law(mechanism: Mechanism, *, n: int, delta: float) -> EverybodyLaw:
+def everybody_law(mechanism: Subject, *, n: int, delta: float) -> EverybodyLaw:
     """What hides a victim among everybody's reports of this mechanism, asked about `delta`.
+
+    Where a mechanism has too many pairs of values to compare, it is what any randomizer with its promise has.
 
     Raises
     ------
     UnsupportedError
-        For too few people, or too many pairs of values to compare.
+        For too few people.
 
     Examples
     --------
@@ -151,10 +156,17 @@ def everybody_law(mechanism: Mechanism, *, n: int, delta: float) -> EverybodyLaw
     >>> round(law.epsilon_upper(1e-6), 4)
     0.0399
     """
-    return EverybodyLaw(exposures_of(mechanism), n, local_epsilon(mechanism), delta)
+    try:
+        exposures = worst_exposures(mechanism)
+        if exposures[0].g * n < FEW_DRAWS:
+            with suppress(UnsupportedError):
+                exposures = exposures_of(mechanism)
+    except UnsupportedError:
+        exposures = worst_exposures(local_epsilon(mechanism))
+    return EverybodyLaw(exposures, n, local_epsilon(mechanism), delta)
 
 
-def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
+def everybody_bound(mechanism: Subject, *, n: int, delta: float) -> Bound:
     """The bound that hides a victim among everybody, or why it says nothing; an attack is all that is below it.
 
     Examples
@@ -163,16 +175,34 @@ def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
     >>> bound.name, round(bound.epsilon, 4)
     ('hidden among everybody', 0.0399)
     """
+    source = EVERYBODY_SOURCE if has_exposures(mechanism) else ANY_SOURCE
     if share("delta", delta) == 0.0:
-        return Bound.inapplicable(EVERYBODY, "needs delta above 0", source=EVERYBODY_SOURCE)
+        return Bound.inapplicable(EVERYBODY, "needs delta above 0", source=source)
     most = local_epsilon(mechanism)
     try:
         found = min(everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta), most)
     except UnsupportedError as error:
-        return Bound.inapplicable(EVERYBODY, str(error), source=EVERYBODY_SOURCE)
+        return Bound.inapplicable(EVERYBODY, str(error), source=source)
     if found >= most:
-        return Bound.inapplicable(EVERYBODY, "says nothing for so few people", source=EVERYBODY_SOURCE)
-    return Bound(EVERYBODY, found, EVERYBODY_SOURCE)
+        return Bound.inapplicable(EVERYBODY, "says nothing for so few people", source=source)
+    return Bound(EVERYBODY, found, source)
+
+
+def has_exposures(mechanism: Subject) -> bool:
+    """True if how a person is exposed among everybody is known of the mechanism itself, and not of its promise."""
+    if not isinstance(mechanism, float):
+        with suppress(UnsupportedError):
+            worst_exposures(mechanism)
+            return True
+    return False
+
+
+def has_law(mechanism: Mechanism) -> bool:
+    """True if more is known of the mechanism than its promise."""
+    with suppress(UnsupportedError):
+        if blanket_law(mechanism) is not None:
+            return True
+    return has_exposures(mechanism)
 
 
 def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
@@ -193,31 +223,31 @@ def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Boun
     return [everybody]
 
 
-def _own_is_exact(mechanism: Mechanism, *, n: int) -> bool:
-    """Whether the mechanism's own law is the maximum over all values of the others, so that none can be smaller."""
+def _own_is_exact(mechanism: Subject, *, n: int) -> bool:
+    """True if the mechanism's own law is the maximum over all values of the others, so that none can be smaller."""
     subject = _subject(mechanism)
     return isinstance(subject, KRRChannel) and subject.k == 2 and n <= most_exact(subject.epsilon)
 
 
 def _own_is_likely(mechanism: Mechanism) -> bool:
-    """Whether for large n the blanket exposes the victim no more than everybody's reports do."""
+    """True if for large n the blanket exposes the victim no more than everybody's reports do."""
     try:
         law = blanket_law(mechanism)
-        most = max(float(one.spreads.max()) for one in exposures_of(mechanism))
+        most = max(float(one.spreads.max()) for one in worst_exposures(mechanism))
         return law is not None and law.spread <= (1.0 + 1e-9) * most  # often equal
     except UnsupportedError:
         return True
 
 
-def everybody_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: float) -> bool:
-    """Whether what hides a victim among everybody keeps `delta` at this epsilon."""
+def everybody_reaches(mechanism: Subject, epsilon: float, *, n: int, delta: float) -> bool:
+    """True if what hides a victim among everybody keeps `delta` at this epsilon."""
     try:
         return everybody_law(mechanism, n=n, delta=delta).reaches(epsilon, delta)
     except UnsupportedError:
         return False
 
 
-def law_delta(mechanism: Mechanism, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
+def law_delta(mechanism: Subject, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
     """What `law_epsilon` reaches at this epsilon, from above, for searches: is it at most `delta`?
 
     The mechanism's own law is asked only where what hides among everybody does not keep `delta`.
@@ -237,7 +267,7 @@ def _upper(law: DominatingPair, epsilon: float, delta: float) -> float:
     return law.delta(epsilon).upper
 
 
-def _own_law(mechanism: Mechanism, *, n: int, points: int) -> DominatingPair | None:
+def _own_law(mechanism: Subject, *, n: int, points: int) -> DominatingPair | None:
     """The mechanism's own law on a grid of so many points; None where there is none."""
     try:
         _, law = mechanism_law(mechanism, n=n)
@@ -248,9 +278,7 @@ def _own_law(mechanism: Mechanism, *, n: int, points: int) -> DominatingPair | N
     return law
 
 
-def law_epsilon(
-    mechanism: Mechanism, *, n: int, delta: float, points: int = POINTS, known: float = math.inf
-) -> float:
+def law_epsilon(mechanism: Subject, *, n: int, delta: float, points: int = POINTS, known: float = math.inf) -> float:
     """The smallest epsilon of `law_bounds`, `everybody_bound` and what is `known` to hold, for searches.
 
     With fewer `points` of the grid it comes sooner, and is larger by 1e-4 at most.
@@ -295,7 +323,7 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float, guess: float
         return 0.0
 
 
-def attack_dataset(mechanism: Mechanism) -> BlanketLaw:
+def attack_dataset(mechanism: Subject) -> BlanketLaw:
     """The exact law of one bad collection, everybody else on a common value; or one below it.
 
     Raises
@@ -317,61 +345,62 @@ def second_datasets(mechanism: Mechanism) -> Iterator[BlanketLaw]:
         yield declared.second(_subject(mechanism))
         return
     with suppress(UnsupportedError):
-        for exposure in sorted(exposures_of(mechanism), key=lambda one: -float(one.spreads.max())):
+        for exposure in sorted(worst_exposures(mechanism), key=lambda one: -float(one.spreads.max())):
             rows = [
                 row for row in range(len(exposure.own)) if np.array_equal(exposure.own[row], exposure.second[row])
             ]
             yield from (exposure.dataset(row) for row in rows)
 
 
-def worst_dataset_for(epsilon0: float) -> BlanketLaw:
-    """The most exposed known collection of any mechanism with this promise: binary or three-way response.
-
-    Examples
-    --------
-    >>> round(worst_dataset_for(4.0).epsilon0, 9)
-    4.0
-    """
-    tiny = math.exp(-epsilon0)
-    binary = BlanketLaw([math.exp(epsilon0), tiny], [1.0, 1.0], [tiny / (1.0 + tiny), 1.0 / (1.0 + tiny)])
-    p, b = math.exp(epsilon0), tiny / (1.0 + 2.0 * tiny)
-    third = BlanketLaw([p, 1.0, tiny], [1.0, p, tiny], [b, b, 1.0 / (1.0 + 2.0 * tiny)])
-    return max(binary, third, key=lambda law: law.spread)
-
-
-def exposures_of(mechanism: Mechanism) -> Sequence[Exposure]:
+def exposures_of(mechanism: Subject) -> Sequence[Exposure]:
     """What hides among everybody depends on, for every kind of ordered pair of values."""
-    subject = _subject(mechanism)
+    return _once(_exposures, _subject(mechanism))
+
+
+def worst_exposures(mechanism: Subject) -> Sequence[Exposure]:
+    """Of these as many as cover all, where a report is of this mechanism alone."""
+    return _once(_worst, _subject(mechanism))
+
+
+def _once(found: Callable[[Subject], Sequence[Exposure]], subject: Subject) -> Sequence[Exposure]:
     try:
         hash(subject)
     except TypeError:  # a plugin's randomizer may hold arrays
-        return _exposures(subject)
-    return _kept_exposures(subject)
+        return found(subject)
+    return _kept(found, subject)
 
 
 @lru_cache(maxsize=64)
-def _kept_exposures(subject: Mechanism) -> Sequence[Exposure]:
-    return _exposures(subject)
+def _kept(found: Callable[[Subject], Sequence[Exposure]], subject: Subject) -> Sequence[Exposure]:
+    return found(subject)
 
 
-def _exposures(subject: Mechanism) -> Sequence[Exposure]:
+def _worst(subject: Subject) -> Sequence[Exposure]:
+    declared = declared_laws().get(type(subject))
+    return exposures_of(subject) if declared is None or declared.worst is None else declared.worst(subject)
+
+
+def _exposures(subject: Subject) -> Sequence[Exposure]:
     declared = declared_laws().get(type(subject))
     if declared is not None and declared.exposures is not None:
         return declared.exposures(subject)
     return channel_exposures(_channel(subject).matrix())
 
 
-def local_epsilon(mechanism: Mechanism) -> float:
+def local_epsilon(mechanism: Subject) -> float:
     """The epsilon of one report."""
+    if isinstance(mechanism, float):
+        return mechanism
     return mechanism.guarantee.epsilon if isinstance(mechanism, Randomizer) else mechanism.epsilon
 
 
-def _subject(mechanism: Mechanism) -> Mechanism:
+def _subject(mechanism: Subject) -> Subject:
     """What has the mechanism's law: itself, its noise or its channel."""
     return mechanism.accounted if isinstance(mechanism, Randomizer) else mechanism
 
 
-def _channel(subject: Mechanism) -> Channel:
+def _channel(subject: Subject) -> Channel:
     if not isinstance(subject, Channel):
-        raise UnsupportedError(f"No law is known for {type(subject).__name__}; stronger clones hold.")
+        named = "any randomizer" if isinstance(subject, float) else type(subject).__name__
+        raise UnsupportedError(f"No law is known for {named}; stronger clones hold.")
     return subject

@@ -231,7 +231,7 @@ UP = 1.0 + 1e-8  # far beyond the rounding of what is summed here, all of it of 
 
 @dataclass(frozen=True, eq=False)
 class MixtureLaw:
-    r"""What a person of one class reveals among people of several classes.
+    r"""Privacy profile of a person of one class among people of several classes.
 
     .. math:: \delta(\epsilon) \le k b\, E_M[h(M + 1)], \qquad
               h(m) = E\left[\left((p - 1) \frac{A - E B}{m} - (E - 1)\right)_+\right], \qquad

@@ -27,7 +27,7 @@ _TINY = 1e-300  # below it doubles lose digits; [0, 1] is the same interval to a
 
 
 def posterior_interval(prior: float, *, alpha: float) -> Bracket:
-    r"""Where the belief in an event about one person can go when the order is seen.
+    r"""Interval of the posterior belief in an event about one person, given the order.
 
     .. math:: \frac{p}{p + (1 - p) e^{\alpha}} \le \Pr[E \mid z, \{y_G\}, y_{\bar G}] \le
               \frac{p}{p + (1 - p) e^{-\alpha}}, \qquad p = \Pr[E \mid \{y_G\}, y_{\bar G}]
@@ -71,7 +71,7 @@ def posterior_interval(prior: float, *, alpha: float) -> Bracket:
 
 
 def definetti_interval(prior: float, *, guarantee: OrderPrivacy) -> Bracket:
-    r"""Where the belief that person i sent report j can go, against every de Finetti attack.
+    r"""Interval of the posterior belief that person i sent report j, against every de Finetti attack.
 
     .. math:: \Pr[\sigma(i) = j] \approx_{\alpha} \Pr[\sigma(i) = j \mid \sigma'], \qquad
               x \approx_{\alpha} y \iff e^{-\alpha} \le x / y \le e^{\alpha}
@@ -217,7 +217,7 @@ def _down(value: float) -> float:
 
 
 def exact_alpha(shuffler: Shuffler, groups: Groups) -> float:
-    r"""What the order promises to other groups than those that the shuffler was fitted for.
+    r"""Exact alpha of the order for other groups than those that the shuffler was fitted for.
 
     .. math:: \alpha'(G') = \theta \cdot \Delta(s^{-1}(G'))
 
@@ -345,7 +345,7 @@ def inferential_loss(channel: Channel, *, prior: ArrayLike, shuffler: Shuffler) 
 
 
 def informed_loss(channel: Channel, *, prior: ArrayLike, shuffler: Shuffler, group: ArrayLike) -> float:
-    r"""What the order adds for an adversary who knows the bag of reports of a group and all reports outside it.
+    r"""Loss of the order to an adversary who knows the bag of reports of a group and all reports outside it.
 
     .. math:: \max_{i, a, b, z} \log \frac{\Pr[z \mid x_i = a, \{y_G\}, y_{\bar G}]}
               {\Pr[z \mid x_i = b, \{y_G\}, y_{\bar G}]} \le \alpha

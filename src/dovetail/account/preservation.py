@@ -3,7 +3,8 @@ r"""(eta, delta)-preservation: how much of a set of people stays at the places o
 .. math:: \Pr\bigl[\, |\sigma(S) \cap S| \ge \eta |S| \,\bigr] \ge 1 - \delta
 
 With l = |S| (here `size`) the event is that at most k = floor((1 - eta) l) members are replaced. Everything here is
-a public computation about the law of the shuffler; no report is touched.
+a public computation about the law of the shuffler; no report is touched. `query_preservation` asks the same of a
+query and of data like those to be collected.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ _ROUNDING = 1e-9  # allowance for the inverse incomplete beta function
 
 @dataclass(frozen=True)
 class Preservation:
-    """Whether a set keeps a share eta of its members, from draws.
+    """A test from draws that a set keeps a share eta of its members.
 
     Parameters
     ----------
@@ -257,6 +258,55 @@ def preservation(
     k = max_replacements(_checked_members(members, shuffler.n).size, eta)
     failures = int((lost > k).sum())
     return Preservation(eta, failures, draws, clopper_pearson(failures, draws, confidence), confidence)
+
+
+def query_preservation(
+    shuffler: Shuffler,
+    values: ArrayLike,
+    query: Callable[[NDArray[np.float64]], float],
+    *,
+    tolerance: float,
+    draws: int,
+    rng: Entropy | None = None,
+    confidence: float = CONFIDENCE,
+) -> Preservation:
+    r"""Smallest delta with which the answer to a query about these values in order moves by at most a tolerance.
+
+    .. math:: \Pr[\, |q(x_\sigma) - q(x)| > t \,] \le \delta
+
+    (eta, delta)-preservation looks at people alone: a set may lose members to others who hold the same, and a query
+    may be about few of them. This looks at the data and the query. Use it where population data like those to be
+    collected are known; what it says depends on them.
+
+    Parameters
+    ----------
+    shuffler : Shuffler
+    values : float array (n,)
+        In the order of people.
+    query : function of a float array (n,) to a number
+        Of values in the order of places, such as the mean of a region's.
+    tolerance : float, at least 0
+        In units of the answer; an infinite or missing answer is a failure.
+    draws, rng, confidence : as in `preservation`
+
+    Returns
+    -------
+    preservation : Preservation
+        With the tolerance as `eta`.
+
+    Source
+    ------
+    Ours, after Meehan et al. (2022), Definition A.4.
+    """
+    rng = entropy_or_system(rng)
+    held = np.asarray(values, dtype=np.float64)
+    if held.shape != (shuffler.n,):
+        raise DataError(f"`values` must hold a number for each of {shuffler.n:,} people, got shape {held.shape}.")
+    limit, truth = not_negative_or_infinite("tolerance", tolerance), float(query(held))
+    whole("draws", draws, least=1)
+    kept = sum(abs(float(query(held[shuffler.permutation(rng)])) - truth) <= limit for _ in range(draws))
+    failures = draws - kept
+    return Preservation(limit, failures, draws, clopper_pearson(failures, draws, confidence), confidence)
 
 
 def retention_quantile(law: ArrayLike, size: int, *, delta: float) -> float:

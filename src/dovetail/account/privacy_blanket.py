@@ -29,11 +29,12 @@ SEARCH = 1e-6  # relative width to which a threshold is searched
 CLOSE = 1e-5  # and where fewer steps are worth more
 FLAT = 1e-200  # epsilon below which delta(0) has to be looked at
 ROUNDING = 2.0**-48  # share by which e^epsilon is moved against us: the rounding of the atoms
+FOREMOST = 16  # types among which a tilt is sought
 
 
 @dataclass(frozen=True, eq=False)
 class BlanketLaw:
-    r"""What one report says about two neighbouring values: the law of two likelihood ratios.
+    r"""Distribution of two likelihood ratios of one report, for two neighbouring values.
 
     .. math:: (Z_0, Z_1) = \left( \frac{dR_0}{d\mu}, \frac{dR_1}{d\mu} \right) \text{ under } \mu, \qquad
               (0, 0) \text{ with probability } 1 - |\mu|
@@ -100,7 +101,7 @@ class BlanketLaw:
 
     @property
     def symmetric(self) -> bool:
-        """Whether exchanging the two values changes nothing."""
+        """True if exchanging the two values changes nothing."""
         ways = [np.lexsort(pair) for pair in ((self.z1, self.z0), (self.z0, self.z1))]
         fields = ((self.z0, self.z1), (self.z1, self.z0), (self.mass, self.mass))
         return all(np.array_equal(one[ways[0]], other[ways[1]]) for one, other in fields)
@@ -256,12 +257,15 @@ class Exposure:
     ----------
     mu, first, second, own : float arrays (types, atoms)
         Masses of mu, R_a, R_c and R_t. Atoms without mu have no mass at all.
+    most_lost : float
+        Types stand for others of them only where (1 - s) E is at most this, at every node s.
     """
 
     mu: Reals
     first: Reals
     second: Reals
     own: Reals
+    most_lost: float = math.inf
 
     def __post_init__(self) -> None:
         fields = [
@@ -306,6 +310,14 @@ class Exposure:
         ratio = np.divide(self.first - self.second, self.own, out=np.zeros_like(self.own), where=self.own > 0.0)
         return np.asarray(np.sum(ratio * (self.first - self.second), axis=1))
 
+    @cached_property
+    def foremost(self) -> Exposure:
+        """The first type, whose mu counts, and the most exposed ones."""
+        rows = np.unique(np.append(np.argsort(-self.spreads, kind="stable")[:FOREMOST], 0))
+        if rows.size == len(self.own):
+            return self
+        return Exposure(self.mu[rows], self.first[rows], self.second[rows], self.own[rows])
+
     def dataset(self, row: int) -> BlanketLaw:
         """The exact law of the collection in which everybody else is of type `row`."""
         used = self.own[row] > 0.0
@@ -334,6 +346,8 @@ class DeclaredLaw:
         Instead of `upper`: laws of which the largest does, pair by pair of values.
     exposures : function of the subject, optional
         Every kind of ordered pair of values, with every kind of value that others may hold.
+    worst : function of the subject, optional
+        Fewer of them, which are at least as exposed where a report is of this mechanism alone.
     second : function of the subject, optional
         The exact law where everybody else holds the second value; without it, the exposures say so.
     pair : function of the subject and n, optional
@@ -346,5 +360,6 @@ class DeclaredLaw:
     upper: Callable[..., BlanketLaw] | None = None
     uppers: Callable[..., Sequence[BlanketLaw]] | None = None
     exposures: Callable[..., Sequence[Exposure]] | None = None
+    worst: Callable[..., Sequence[Exposure]] | None = None
     second: Callable[..., BlanketLaw] | None = None
     pair: Callable[..., DominatingPair] | None = None

@@ -18,8 +18,17 @@ from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 
-from dovetail.account.clones import MILLS_ERROR, PMF_ERROR, ULPS, ClonePair, symmetric_binomial_tail
-from dovetail.account.mechanism_law import Mechanism, blanket_law, everybody_law, local_epsilon, mechanism_law
+from dovetail.account.bound import DominatingPair
+from dovetail.account.clones import (
+    MILLS_ERROR,
+    PMF_ERROR,
+    ULPS,
+    ClonePair,
+    smallest_epsilon,
+    symmetric_binomial_tail,
+)
+from dovetail.account.hidden_among_everybody import FLOOR, EverybodyLaw
+from dovetail.account.mechanism_law import Subject, blanket_law, everybody_law, local_epsilon, mechanism_law
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.special import Reals
 
@@ -164,6 +173,7 @@ def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
 
 
 OUTSIDE = 1e-12  # tilted mass that may lie outside the transform
+MOST_INEXACT = 700.0  # e^700 is a double
 LONGEST = 2**24
 UNIT = 2.0**-53
 
@@ -221,27 +231,33 @@ class ComposedPLD:
         .. math:: 1 - e^{-k s - f} = e^{-f} (1 - e^{-k s}) + (1 - e^{-f})
         """
         first = max(0, math.floor((epsilon - self.start) / self.step) + 1)
+        left = max(0, self.masses.size - first)
         f = self.start - epsilon + self.step * first
-        ones, rising = self._weights
-        masses = self.masses[first:]
         near, far = -math.expm1(-f) * math.exp(-self.theta * f), math.exp(-f - self.theta * f)
-        found = near * float(ones[: masses.size] @ masses) + far * float(rising[: masses.size] @ masses)
-        squares, products, rising_squares = self._squares[:, masses.size]
+        ones, rising = self._sums[:, left]
+        found = near * float(ones) + far * float(rising)
+        squares, products, rising_squares = self._squares[:, left]
         length = math.sqrt(near * near * squares + 2.0 * near * far * products + far * far * rising_squares)
         scale = math.exp(min(self.log_moment - self.theta * epsilon, 700.0))
-        return scale * found, scale * (self.noise * length + 1e-12 * found + 2.0 * OUTSIDE)
+        rounding = 1e-12 + 8.0 * UNIT * left  # of as many steps of a recurrence, all of them positive
+        return scale * found, scale * (self.noise * length + rounding * found + 2.0 * OUTSIDE)
 
     @cached_property
-    def _weights(self) -> tuple[Reals, Reals]:
-        """e^(-theta k s), and the same times 1 - e^(-k s), for k = 0, 1, .."""
-        gaps = self.step * np.arange(self.masses.size)
-        ones = np.exp(-self.theta * gaps)
-        return ones, -np.expm1(-gaps) * ones
+    def _sums(self) -> Reals:
+        """The last masses times e^(-theta k s), k = 0, 1, .., and times 1 - e^(-k s) too, (2, points + 1)."""
+        from scipy.signal import lfilter
+
+        decay, less = math.exp(-self.theta * self.step), -math.expm1(-self.step)
+        ones = lfilter([1.0], [1.0, -decay], self.masses[::-1])
+        rising = lfilter([0.0, decay * less], [1.0, -decay * (1.0 - less)], ones)
+        return np.pad([ones, rising], ((0, 0), (1, 0)))
 
     @cached_property
     def _squares(self) -> Reals:
-        """Their squares and products, summed up to each place, float array (3, points + 1)."""
-        ones, rising = self._weights
+        """The squares and products of these weights, summed up to each place, float array (3, points + 1)."""
+        gaps = self.step * np.arange(self.masses.size)
+        ones = np.exp(-self.theta * gaps)
+        rising = -np.expm1(-gaps) * ones
         return np.pad(np.cumsum([ones * ones, ones * rising, rising * rising], axis=1), ((0, 0), (1, 0)))
 
 
@@ -270,6 +286,9 @@ def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
         raise UnsupportedError(
             f"The sum of losses needs {size:,} grid points, more than {LONGEST:,}: split the rounds."
         )
+    inexact = sum(times * math.log1p(pld.error) for pld, times in terms)
+    if inexact > MOST_INEXACT:
+        raise UnsupportedError("The sum of so many losses may be all rounding: split the rounds.")
     spectrum = reduce(np.multiply, (rfft(_tilted(pld, theta), size) ** times for pld, times in terms))
     masses = np.roll(irfft(spectrum, size), -(first % size))
     rounds = sum(times for _, times in terms)
@@ -281,7 +300,7 @@ def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
         masses=np.maximum(masses, 0.0),
         noise=16.0 * UNIT * (rounds + 1) * math.log2(size),
         infinity=sum(times * pld.infinity for pld, times in terms),
-        error=math.expm1(sum(times * math.log1p(pld.error) for pld, times in terms)),
+        error=math.expm1(inexact),
     )
 
 
@@ -298,9 +317,29 @@ def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> C
 
 
 def _short(terms: Terms, theta: float, delta: float, epsilon: float) -> bool:
-    """Whether K' < epsilon and K - theta K' > log delta."""
+    """True if K' < epsilon and K - theta K' > log delta."""
     value, mean, _ = _cumulants(terms, theta)
     return mean < epsilon and value - theta * mean > math.log(delta)
+
+
+def smallest_of_sum(terms: Terms, *, delta: float, most: float, slack: float = 0.0) -> float | None:
+    """The smallest epsilon that the sum and the slack leave at `delta`, as `smallest_epsilon`; None without one.
+
+    `most` is one that keeps it by other reasons.
+    """
+
+    def smallest(total: ComposedPLD) -> float | None:
+        found = smallest_epsilon(
+            lambda e: total.upper(e) if e < most else 0.0,
+            delta, slack=slack, most=most, guess=max(total.middle, total.step),
+        )  # fmt: skip
+        return None if found is None else found[1]
+
+    first = smallest(convolve_near(terms, delta=delta))
+    if first is None:
+        return None
+    near = smallest(convolve_near(terms, delta=delta, epsilon=max(first, terms[0][0].step)))  # the tilt for it
+    return first if near is None else min(first, near)
 
 
 def shift_quantile(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
@@ -313,13 +352,13 @@ def shift_quantile(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
     shifts : float arrays, one for each law, nats
         What each of its losses exceeds the truth by.
     """
-    from scipy.special import logsumexp
-
     rounds, step = sum(times for _, times in terms), terms[0][0].step
     rates = np.geomspace(1e-2 / (rounds * step), 1e4 / step, 60)
     growth = np.zeros(rates.size)
     for (pld, times), shift in zip(terms, shifts, strict=True):
-        growth += times * logsumexp(np.outer(rates, shift), b=pld.masses, axis=1)
+        held = pld.masses > 0.0
+        most = shift[held].max(initial=-step)
+        growth += times * (rates * most + np.log(np.exp(np.outer(rates, shift[held] - most)) @ pld.masses[held]))
     surely = sum(times * float(shift.max()) for (_, times), shift in zip(terms, shifts, strict=True))
     return min(surely, float(np.min((growth - math.log(beta)) / rates)))
 
@@ -328,16 +367,15 @@ def _cumulants(terms: Terms, theta: float) -> tuple[float, float, float]:
     """K and its first two derivatives."""
     total = np.zeros(3)
     for pld, times in terms:
-        tilted, losses = _tilted(pld, theta), pld.losses
+        held = np.flatnonzero(pld.masses)  # a chain of chords has few masses on a long grid
+        losses = pld.start + pld.step * held
+        top = float((theta * losses).max())
+        tilted = pld.masses[held] * np.exp(theta * losses - top)
+        moment = float(tilted.sum())
+        tilted /= moment
         mean = float(tilted @ losses)
-        total += times * np.array([_log_moment(pld, theta), mean, float(tilted @ (losses - mean) ** 2)])
+        total += times * np.array([top + math.log(moment), mean, float(tilted @ (losses - mean) ** 2)])
     return float(total[0]), float(total[1]), float(total[2])
-
-
-def _log_moment(pld: PrivacyLossDistribution, theta: float) -> float:
-    from scipy.special import logsumexp
-
-    return float(logsumexp(theta * pld.losses, b=pld.masses))
 
 
 def _tilted(pld: PrivacyLossDistribution, theta: float) -> Reals:
@@ -349,7 +387,7 @@ def _tilted(pld: PrivacyLossDistribution, theta: float) -> Reals:
 
 def _reach(terms: Terms, theta: float, z: float) -> float:
     """Where all but `OUTSIDE` of the tilted sum is below (z > 0) or above (z < 0), by Chernoff's bound."""
-    growth = sum(times * (_log_moment(pld, theta + z) - _log_moment(pld, theta)) for pld, times in terms)
+    growth = _cumulants(terms, theta + z)[0] - _cumulants(terms, theta)[0]
     return (growth - math.log(OUTSIDE)) / z
 
 
@@ -394,16 +432,16 @@ def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = 
 
 @dataclass(frozen=True)
 class MechanismCurve:
-    """What n shuffled reports of one mechanism reveal at most, at every epsilon.
+    """Privacy profile of n shuffled reports of one mechanism: an upper bound at every epsilon.
 
     Parameters
     ----------
-    mechanism : Randomizer or Channel, of pure local privacy
+    mechanism : Randomizer or Channel of pure local privacy, or epsilon0 of any randomizer with that promise
     n : int
         Honest reports in the batch.
     """
 
-    mechanism: Mechanism
+    mechanism: Subject
     n: int
 
     @property
@@ -423,13 +461,28 @@ class MechanismCurve:
             law = everybody_law(self.mechanism, n=self.n, delta=1e-6)
             spread = max(float(exposure.spreads.max()) for exposure in law.exposures)
             return min(self.clones.gaussian_scale, math.sqrt(spread / self.n))
-        own = blanket_law(self.mechanism)
+        own = None if isinstance(self.mechanism, float) else blanket_law(self.mechanism)
         known = self.clones.gaussian_scale
         return known if own is None else min(known, math.sqrt(own.spread / self.n))
+
+    @property
+    def hides_more(self) -> bool:
+        """Whether everybody hides more than clones do, at a typical loss."""
+        return _hides_more(self)
 
     def pessimistic(self, *, step: float, cut: float) -> PrivacyLossDistribution:
         """A law of losses on multiples of `step` that dominates; about `cut` is left at infinity."""
         return _pessimistic(self, step, cut)
+
+
+@lru_cache(maxsize=64)
+def _hides_more(curve: MechanismCurve) -> bool:
+    loss = min(curve.gaussian_scale, 0.5 * curve.epsilon0)
+    known = curve.clones.delta(loss).upper
+    try:
+        return everybody_law(curve.mechanism, n=curve.n, delta=known).upper(loss, most=known) < known
+    except UnsupportedError:
+        return False
 
 
 @lru_cache(maxsize=64)
@@ -442,20 +495,24 @@ def _pessimistic(curve: MechanismCurve, step: float, cut: float) -> PrivacyLossD
 
 def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     """The smallest certified delta at an epsilon, and how densely to ask; a slow source only where it is better."""
-    fineness, clones = FINENESS, curve.clones
+    clones = curve.clones
     blocks = clones.blocks(1e-3 * cut, 1e-3)
-    sources: list[Delta] = [lambda e: clones.upper(e, blocks)]
+    everybody: EverybodyLaw | None = None
+    own: DominatingPair | None = None
     with suppress(UnsupportedError):
-        everybody = everybody_law(curve.mechanism, n=curve.n, delta=max(cut, 1e-30))
-        sources.append(everybody.upper)
-        fineness = FINENESS if len(everybody.exposures) <= FEW else COARSE
+        everybody = everybody_law(curve.mechanism, n=curve.n, delta=max(cut, FLOOR))
     with suppress(UnsupportedError):
-        law = mechanism_law(curve.mechanism, n=curve.n)[1]
-        middle, own = min(0.5 * curve.gaussian_scale, 0.5 * curve.epsilon0), list(sources)
-        if len(own) == 1 or law.delta(middle).upper < BETTER * min(source(middle) for source in own):
-            sources.append(lambda e: law.delta(e).upper)
-            fineness = COARSE
-    return lambda e: min(source(e) for source in sources), fineness
+        own = mechanism_law(curve.mechanism, n=curve.n)[1]
+
+    def known(epsilon: float) -> float:
+        found = clones.upper(epsilon, blocks)
+        return found if everybody is None else min(found, everybody.upper(epsilon, most=found))
+
+    fineness = COARSE if everybody is not None and len(everybody.exposures) > FEW else FINENESS
+    middle = min(0.5 * curve.gaussian_scale, 0.5 * curve.epsilon0)
+    if own is None or (everybody is not None and own.delta(middle).upper >= BETTER * known(middle)):
+        return known, fineness
+    return lambda epsilon: min(known(epsilon), own.delta(epsilon).upper), COARSE
 
 
 def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float, *, flat: int = 8) -> tuple[Reals, Reals]:
@@ -490,14 +547,12 @@ def envelope_pld(cells: Reals, values: Reals, *, step: float) -> PrivacyLossDist
         At least delta there, for every collection and both orders of every pair of values.
     """
     cells, values = np.asarray(cells), np.minimum.accumulate(np.minimum(np.asarray(values) * (1.0 + ROUNDING), 1.0))
-    e = np.exp(step * cells)
-    values[0] = min(
-        float(values[0]), float(np.min((2.0 * values + e - 1.0) / (e + 1.0)))
-    )  # chords to the mirror image
+    x = np.expm1(step * cells)  # E - 1, whose differences keep their digits where losses are tiny
+    values[0] = min(float(values[0]), float(np.min((2.0 * values + x) / (x + 2.0))))  # chords to the mirror image
     values = np.minimum.accumulate(values)
-    hull = lower_hull(e, values)
-    places, heights = e[hull], values[hull]
-    slopes = np.append(np.diff(heights) / np.diff(places), 0.0)
+    hull = lower_hull(x, values)
+    places, heights = 1.0 + x[hull], values[hull]
+    slopes = np.append(np.diff(heights) / np.diff(x[hull]), 0.0)
     masses = np.zeros(int(cells[-1]) + 1)
     masses[cells[hull[1:]]] = places[1:] * np.maximum(np.diff(slopes), 0.0)
     tiny = masses < TINY

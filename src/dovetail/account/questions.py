@@ -34,7 +34,7 @@ class SeveralQuestions(ABC):
 
     def __post_init__(self) -> None:
         parts = tuple(self.parts) if isinstance(self.parts, Sequence) else (self.parts,)
-        known = all(isinstance(part, Randomizer | Channel) for part in parts)
+        known = all(isinstance(part, Channel) or _has_channel(part) for part in parts)
         if not known or not self.fewest <= len(parts) <= MOST_QUESTIONS:
             raise refuse("parts", f"{self.fewest} to {MOST_QUESTIONS} randomizers or channels", self.parts)
         if any(isinstance(part, Randomizer) and part.guarantee.delta > 0.0 for part in parts):
@@ -47,7 +47,7 @@ class SeveralQuestions(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """What one person's report promises alone, whoever looks at it; nats."""
+        """Local epsilon of one person's report; nats."""
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -188,6 +188,11 @@ class SampledBlock(SeveralQuestions):
     @property
     def epsilon(self) -> float:
         return self.epsilons[0]
+
+
+def _has_channel(part: object) -> bool:
+    """True of randomizers but those of vectors, whose reports are too many to have a channel beside others."""
+    return isinstance(part, Randomizer) and part.question != "vector"
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def to_dp_accounting(part: ShuffledRound, *, interval: float, neighboring_relati
     UnsupportedError
         For another neighbouring relation or an approximate randomizer.
     MissingExtraError
-        Without dp-accounting: `pip install 'dovetail-privacy[interop]'`.
+        Without dp-accounting, which the extra `interop` brings.
 
     Examples
     --------
@@ -281,8 +281,10 @@ def renyi(parts: Sequence[ShuffledRound], delta: float) -> Bound:
 def _single(part: ShuffledRound, delta: float) -> float:
     """Central epsilon of one round, infinite where no theorem says anything."""
     if part.delta0 == 0.0:
-        own = math.inf if part.mechanism is None else law_epsilon(part.mechanism, n=part.n, delta=delta)
-        return min(part.pair.epsilon(delta).upper, own)
+        clones = part.pair.epsilon(delta).upper
+        if part.pair.kind == "clones":
+            return clones
+        return min(clones, law_epsilon(part.mechanism or part.epsilon0, n=part.n, delta=delta))
     found = amplify_approximate(part.epsilon0, part.delta0, n=part.n, delta=delta).epsilon
     return math.inf if found is None else found
 

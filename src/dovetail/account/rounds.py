@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dovetail.account.bound import bracket_root, log_ratio
-from dovetail.account.clones import ClonePair, Kind, smallest_epsilon, total_variation
-from dovetail.account.mechanism_law import Mechanism, attack_dataset, local_epsilon, worst_dataset_for
+from dovetail.account.clones import ClonePair, Kind, total_variation
+from dovetail.account.mechanism_law import Mechanism, attack_dataset, has_law, local_epsilon
 from dovetail.account.mixture import SOURCE, UP, MixtureLaw
 from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.privacy_loss import (
@@ -25,6 +25,7 @@ from dovetail.account.privacy_loss import (
     envelope_pld,
     evaluate_delta,
     lower_hull,
+    smallest_of_sum,
 )
 from dovetail.core.checks import MOST_PEOPLE, privacy_budget, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
@@ -111,16 +112,20 @@ class ShuffledRound:
         _checked(mechanism)
         if isinstance(mechanism, Randomizer) and mechanism.guarantee.delta > 0.0:
             return cls(mechanism.guarantee.epsilon, n, times=times, delta0=mechanism.guarantee.delta)
-        return cls(local_epsilon(mechanism), n, times=times, mechanism=mechanism)
+        own = mechanism if has_law(mechanism) else None
+        return cls(local_epsilon(mechanism), n, times=times, mechanism=own)
 
     @property
     def dominating(self) -> ClonePair | MechanismCurve:
         """What dominates one such round, but for delta0."""
-        return self.pair if self.mechanism is None else MechanismCurve(self.mechanism, self.n)
+        if self.pair.kind == "clones":
+            return self.pair
+        curve = MechanismCurve(self.mechanism or self.epsilon0, self.n)
+        return curve if self.mechanism is not None or curve.hides_more else self.pair
 
     @property
     def _plain(self) -> bool:
-        """Whether nothing but the mechanism and n was said."""
+        """True if nothing but the mechanism and n was said."""
         return (
             self.mechanism is not None
             and self.kind != "clones"
@@ -228,19 +233,7 @@ class MixtureRounds:
         cut = 1e-3 * delta / rounds
         places, values = evaluate_delta(self.law.delta, self.law.own.epsilon, stride * step, cut)
         pld = envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
-
-        def smallest(total: ComposedPLD) -> float | None:
-            found = smallest_epsilon(
-                lambda e: total.upper(e) if e < most else 0.0,
-                delta, slack=0.0, most=most, guess=max(total.middle, total.step),
-            )  # fmt: skip
-            return None if found is None else found[1]
-
-        first = smallest(convolve_near([(pld, rounds)], delta=delta))
-        if first is None:
-            return None
-        near = convolve_near([(pld, rounds)], delta=delta, epsilon=max(first, step))  # the tilt for the epsilon found
-        return min(first, smallest(near) or first)
+        return smallest_of_sum([(pld, rounds)], delta=delta, most=most)
 
     @property
     def _typical(self) -> float:
@@ -421,7 +414,7 @@ def _kinds(parts: Sequence[ShuffledRound]) -> Counter[tuple[Mechanism | float, i
 
 @lru_cache(maxsize=32)
 def _collection(who: Mechanism | float, n: int) -> FixedCollection:
-    return FixedCollection(worst_dataset_for(who) if isinstance(who, float) else attack_dataset(who), n)
+    return FixedCollection(attack_dataset(who), n)
 
 
 def _step(known: Sequence[tuple[FixedCollection, int]]) -> float:
@@ -458,7 +451,7 @@ def lower_vertices(places: Reals, low: Reals, high: Reals) -> tuple[Reals, Reals
         along = (low[1:] - low[:-1] - from_right * gaps) / (from_left - from_right)
     inside = (from_left < from_right) & (along > 0.0) & (along < gaps)
     x = np.concatenate([places, (places[:-1] + along)[inside]])
-    y = np.concatenate([low, (low[:-1] + from_left * along)[inside]])
+    y = np.concatenate([low, low[:-1][inside] + from_left[inside] * along[inside]])
     order = np.argsort(x, kind="stable")
     x, y = x[order], y[order]
     kept = np.append(True, np.diff(x) > 0.0)

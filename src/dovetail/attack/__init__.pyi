@@ -1,6 +1,5 @@
 """The public names of `dovetail.attack`, once, with their home."""
 
-from .correlation import Correlation as Correlation, Smoothness as Smoothness, learn_smoothness as learn_smoothness
 from .experiment.run_attack import AttackResult as AttackResult
 from .experiment.run_attack import (
     Attacker as Attacker,

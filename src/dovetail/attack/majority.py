@@ -62,7 +62,7 @@ class MajorityVote(Attack):
 
     @dataclass(frozen=True)
     class Settings:
-        """What the attacker may choose.
+        """Settings that the attacker may choose.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class Groups:
 
     @property
     def given(self) -> bool:
-        """Whether groups are asked about."""
+        """True if groups are asked about."""
         return bool(self.group) or self.groups_file is not None
 
     def sizes(self) -> dict[str, tuple[int, int]]:
@@ -119,7 +119,7 @@ def groups_blocks(document: dict[str, Any]) -> Iterator[Grid | str]:
         for one in document["groups"]
     ]
     columns = ("group", "method", "people", "honest", "epsilon", "attack")
-    yield Grid("What a person of each group is promised", columns, rows, left=2)
+    yield Grid("What a person of each group is promised", columns, rows)
     yield f"everybody, whatever her group: {upward(document['epsilon'])}, as in {document['weakest']}"
     yield "Groups must be public and must not depend on private values; who looks may know everybody else's."
     yield f"protection: {document['verdict']['sentence']}"
@@ -242,7 +242,7 @@ ANY, BINARY = "any", "binary"  # besides the names of randomizers: no randomizer
 
 @dataclass(frozen=True)
 class Shuffle:
-    """What is shuffled, how often, and what people run."""
+    """The shuffle that is asked about: its people, rounds and randomizer."""
 
     delta: Annotated[float, typer.Option(parser=as_share, help="delta of the central guarantee, in [0, 1).")]
     n: Annotated[float | None, typer.Option(help="Distinct valid reports that are shuffled together.")] = None
@@ -284,7 +284,7 @@ class Shuffle:
 
     @property
     def batch(self) -> dict[str, Any]:
-        """What the accountants of one round and of several are told alike."""
+        """Arguments that the accountants of one round and of several share."""
         return {
             "n": self.people,
             "delta": self.delta,
@@ -506,7 +506,7 @@ def curve_document(shuffle: Shuffle, epsilon0: float, along: Axis, curve: Curve)
         csv=curve.csv,
         plot=curve.plot,
         force=curve.force,
-        labels={name: name for name in table if name not in (along, "lower")},
+        labels={name: name for name in table if name not in (along, "attack")},
         y="central epsilon (upper bound)",
         log_x=True,
         log_y=True,
@@ -518,7 +518,7 @@ def curve_document(shuffle: Shuffle, epsilon0: float, along: Axis, curve: Curve)
 def curve_table(
     along: Axis, point: dict[str, Any], *, adaptive: bool, ends: tuple[float | None, float | None]
 ) -> dict[str, Any]:
-    """The central epsilon along one axis, geometrically spaced: certified ends of the pair, and the other pair."""
+    """The central epsilon along one axis, geometrically spaced: of one randomizer for all, of several, an attack."""
     import numpy as np
 
     from dovetail.account.amplify import curve
@@ -543,8 +543,8 @@ def curve_table(
         for ends_here, end in ((found[0], "lower"), *((each, "upper") for each in found))
     )
     if adaptive:
-        return {along: grid, "clones": upper[0], "lower": lower}
-    return {along: grid, "stronger clones": upper[0], "lower": lower, "clones": upper[1]}
+        return {along: grid, "clones": upper[0], "attack": lower}
+    return {along: grid, "one randomizer for all": upper[0], "attack": lower, "clones": upper[1]}
 
 
 # --- questions -----------------------------------------------------------------------------------------------------
@@ -554,6 +554,7 @@ def accounting_subject(shuffle: Shuffle, epsilon0: float) -> Subject:
     """The randomizer that a name stands for; a float for any."""
     from dovetail.core.checks import privacy_budget
     from dovetail.core.stages import RANDOMIZERS
+    from dovetail.plan.search import promising
 
     name, k = shuffle.randomizer, as_whole(shuffle.k)
     kind: Any = None if name == ANY else RANDOMIZERS["krr" if name == BINARY else name]
@@ -566,9 +567,9 @@ def accounting_subject(shuffle: Shuffle, epsilon0: float) -> Subject:
     if needed:
         raise ParameterError(f"--randomizer {name} has settings without a default, {', '.join(needed)}; use any.")
     if kind.question == "mean":
-        subject: Subject = kind(lower=0.0, upper=1.0, epsilon=epsilon0)
+        subject: Subject = promising(lambda epsilon: kind(lower=0.0, upper=1.0, epsilon=epsilon), epsilon0)
     else:
-        subject = kind(k=k or 2, epsilon=epsilon0)
+        subject = promising(lambda epsilon: kind(k=k or 2, epsilon=epsilon), epsilon0)
     return subject
 
 
@@ -585,11 +586,11 @@ def invert(shuffle: Shuffle, epsilon: float) -> float:
 
 def _invert_own_law(shuffle: Shuffle, epsilon: float) -> float:
     from dovetail.core.stages import RANDOMIZERS
-    from dovetail.plan.families import families, largest_epsilon0
     from dovetail.plan.requirements import Requirements
+    from dovetail.plan.search import families, largest_epsilon0
 
     name = "krr" if shuffle.randomizer == BINARY else shuffle.randomizer
-    question = RANDOMIZERS[name].question
+    question: Any = RANDOMIZERS[name].question
     domain: dict[str, Any] = {"lower": 0.0, "upper": 1.0} if question == "mean" else {"k": as_whole(shuffle.k) or 2}
     wish = Requirements(
         question=question, n=shuffle.people, delta=shuffle.delta, honest=shuffle.trusted, epsilon=epsilon, **domain

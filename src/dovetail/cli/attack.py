@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
 import typer
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from dovetail.attack.experiment.reidentify import ForestAttack, ReidentificationResult, reidentify
-from dovetail.attack.experiment.run_attack import BLIND_GUESS, AttackResult, attack_released, run_attack
+from dovetail.attack.experiment.report_law import PARTS
+from dovetail.attack.experiment.run_attack import BLIND_GUESS, AttackResult, attack_released
 from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.attack.experiment.success_bound import SuccessBound
 from dovetail.cli.options import (
-    GroupOptions,
     RandomizerName,
     RandomizerSettings,
     ShufflerSettings,
@@ -27,24 +24,25 @@ from dovetail.cli.options import (
     add_verbs,
     chosen,
     given,
+    section_options,
     settings_group,
-    shuffle_section,
 )
-from dovetail.cli.output import Force, Json, Seed, description_of, entropy_of, print_json, print_rows, write_whole
+from dovetail.cli.output import Facts, Force, Grid, Json, Seed, description_of, entropy_of, show, write_whole
 from dovetail.cli.progress import progress_bar
+from dovetail.cli.stages import GroupOptions, shuffle_section
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 from dovetail.core.extras import require
+from dovetail.core.missing import Missing
 from dovetail.core.settings import split_names
-from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Attack, Reports, Shuffler
-from dovetail.job.attacks import AttackExperiment, bound_of
+from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Attack, FrequencyRandomizer, Reports, Shuffler
+from dovetail.job.attacks import AttackExperiment, as_guessed, blind_guess, bound_of, mount
 from dovetail.job.build import fit_beside
 from dovetail.job.config import RandomizeSection, ShuffleSection
-from dovetail.report.charts import printable
-from dovetail.report.document import Missing, to_jsonable
+from dovetail.report.document import to_jsonable
 from dovetail.report.number_format import missing_reason, percent, percent_up
 from dovetail.shuffle.identity import Identity
-from dovetail.table.data_section import parse_section
+from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.reader import TableReader
 from dovetail.table.released import (
     PLACE,
@@ -63,7 +61,7 @@ from dovetail.table.released import (
 
 @dataclass(frozen=True)
 class MechanismOptions:
-    """What randomizes and shuffles the values that are attacked."""
+    """Randomizer and shuffler of the values that are attacked."""
 
     epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")]
     randomizer: RandomizerName = "krr"
@@ -76,8 +74,21 @@ class MechanismOptions:
     ] = None
     alpha: Annotated[float | None, typer.Option(help="Order privacy of the shuffler, nats.")] = None
 
-    def randomize(self, settings: Any) -> RandomizeSection:
-        """The section [randomize]."""
+    def randomize(self, settings: Any, *, bounded: bool | None = None) -> RandomizeSection:
+        """The section [randomize]; `bounded` if a range of numbers is declared, None where it cannot be."""
+        of_numbers = RANDOMIZERS[self.randomizer].question == "mean"
+        if of_numbers and bounded is None:
+            raise ParameterError(f"--randomizer {self.randomizer} is about numbers; this attack is about answers.")
+        if of_numbers and not bounded:
+            raise ParameterError(
+                f"--randomizer {self.randomizer} needs --lower and --upper, the range of the numbers."
+            )
+        if bounded and not of_numbers:
+            fit = ", ".join(kind.name for kind in RANDOMIZERS if kind.question == "mean")
+            raise ParameterError(
+                f"--lower and --upper are of numbers, and --randomizer {self.randomizer} is about answers of a list: "
+                f"use one of {fit}."
+            )
         raw = {"randomizer": self.randomizer, "epsilon": self.epsilon, **chosen(settings)}
         return parse_section(RandomizeSection, raw, name="options", at="randomize")
 
@@ -88,9 +99,15 @@ class MechanismOptions:
         )
 
 
+if TYPE_CHECKING:
+    NumberOptions = Any
+else:
+    NumberOptions = section_options("NumberOptions", DataSection, "lower", "upper", "grid", "clip")
+
+
 @dataclass(frozen=True)
 class KnownOptions:
-    """What the attacker knows besides the columns of the groups."""
+    """Public columns that the attacker knows besides those of the groups."""
 
     similar: Annotated[
         str, typer.Option(help="Public columns that the attacker knows besides, separated by commas.")
@@ -140,6 +157,7 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
         table: Table,
         private: Private,
         mechanism: MechanismOptions,
+        numbers: NumberOptions,
         randomizing: RandomizerSettings,
         groups: GroupOptions,
         shuffling: ShufflerSettings,
@@ -151,14 +169,25 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
     ) -> None:
         check_place(output.out)
         rng = entropy_of(output.seed)
-        randomize, shuffle = mechanism.randomize(randomizing), mechanism.shuffle(groups, shuffling)
+        if not kind.guesses_numbers and numbers.section():
+            raise ParameterError(f"the {kind.label} attack is about answers of a list; likelihood guesses numbers.")
+        bounded = None not in (numbers.lower, numbers.upper) if kind.guesses_numbers else None
+        randomize, shuffle = mechanism.randomize(randomizing, bounded=bounded), mechanism.shuffle(groups, shuffling)
         experiment = AttackExperiment.of(
             str(table), private=private, person=known.person, similar=split_names(known.similar),
-            randomize=randomize, shuffle=shuffle, reach=known.reach, read=written.reader(table), rng=rng,
+            randomize=randomize, shuffle=shuffle, reach=known.reach, values=numbers.section(),
+            read=written.reader(table), rng=rng,
         )  # fmt: skip
-        who = rng.permutation(experiment.collection.n)[: effort.targets]
-        found = _mount(kind, experiment, who, chosen(attack), effort, rng=rng, hidden=output.as_json)
-        bound = bound_of(experiment.knowledge(), experiment.randomizer, experiment.collection.shuffler, targets=who)
+        collection, settings = experiment.collection, chosen(attack)
+        who = rng.permutation(collection.n)[: effort.targets]
+        learned, asked = as_guessed(experiment.knowledge(), collection, parts=settings.get("parts", PARTS), rng=rng)
+        with progress_bar(hidden=output.as_json) as progress:
+            found = mount(
+                kind, learned, asked, collection, who, settings=settings, rng=rng, shuffles=effort.shuffles,
+                randomizations=effort.randomizations,
+                progress=lambda done, total: progress(f"attack: {kind.label}", done, total),
+            )  # fmt: skip
+        bound = bound_of(asked, collection.randomizer, collection.shuffler, targets=who)
         tell(found, experiment, experiment.names[who], output, told_bound(bound))
 
     verb.__annotations__["attack"] = settings_group("AttackSettings", [kind])
@@ -173,33 +202,8 @@ def told_bound(bound: SuccessBound | Missing) -> dict[str, Any]:
     return {"bound": bound.value, "bound_by": bound.told}
 
 
-def _mount(
-    kind: type[Attack],
-    experiment: AttackExperiment,
-    targets: Any,
-    settings: dict[str, Any],
-    effort: EffortOptions,
-    *,
-    rng: Entropy,
-    hidden: bool,
-) -> AttackResult:
-    """Learn, then attack these people again and again."""
-    collection, randomizer = experiment.collection, experiment.randomizer
-    with progress_bar(hidden=hidden) as progress:
-        progress("learn", 0, 1)
-        learned = kind.prepare(
-            experiment.knowledge(), randomizer, collection.shuffler, targets=targets, rng=rng, **settings
-        )
-        progress("learn", 1, 1)
-        return run_attack(
-            learned, randomizer, collection.survey.values, collection.shuffler, rng=rng,
-            shuffles=effort.shuffles, randomizations=effort.randomizations,
-            progress=lambda done, total: progress(f"attack: {kind.label}", done, total),
-        )  # fmt: skip
-
-
 def help_of(kind: type[Attack]) -> str:
-    """What an attack does, and an example of its verb."""
+    """Help of an attack's verb: what it does, and an example."""
     sentence = (kind.__doc__ or "").strip().split("\n\n")[0]
     example = f"dovetail attack {kind.name} survey.csv --private secret --epsilon 2 --labels age"
     return f"{sentence}\n\nExample: {example}"
@@ -235,6 +239,7 @@ def subset(
     wanted = experiment.places_of(names)
     found = _search(experiment, wanted, effort, rng=rng, hidden=output.as_json)
     try:
+        assert isinstance(experiment.randomizer, FrequencyRandomizer)  # `mechanism` refuses those of numbers
         bound: float | Missing = subset_bound(experiment.randomizer, experiment.collection.shuffler, subset=wanted)
     except UnsupportedError as error:
         bound = Missing(str(error))
@@ -245,11 +250,11 @@ def _search(
     experiment: AttackExperiment, wanted: Any, effort: SearchOptions, *, rng: Entropy, hidden: bool
 ) -> AttackResult:
     values, shuffler = experiment.collection.survey.values, experiment.collection.shuffler
+    randomizer = experiment.randomizer
+    assert isinstance(randomizer, FrequencyRandomizer)
     with progress_bar(hidden=hidden) as progress:
         progress("learn the shuffler", 0, 1)
-        search = SubsetSearch.learn(
-            experiment.randomizer, values, shuffler, subset=wanted, draws=effort.draws, rng=rng
-        )
+        search = SubsetSearch.learn(randomizer, values, shuffler, subset=wanted, draws=effort.draws, rng=rng)
         progress("learn the shuffler", 1, 1)
         return reidentify_subset(
             search, values, shuffler, trials=effort.trials, rng=rng,
@@ -284,10 +289,10 @@ def tell(
             "files": {"people": Missing("name a file with --out") if out is None else str(out)},
         }
     )
-    print_json(document) if output.as_json else _print_attacks(document)
+    show(document, _facts(document), as_json=output.as_json)
 
 
-def _print_attacks(document: dict[str, Any]) -> None:
+def _facts(document: dict[str, Any]) -> Facts:
     reach = missing_reason(document["interval"])
     if reach is None:
         low, high = document["interval"]
@@ -313,12 +318,13 @@ def _print_attacks(document: dict[str, Any]) -> None:
         rows["bound"] = f"{percent_up(document['bound'])}{by}" if none is None else f"none known: {none}"
     if missing_reason(document["files"]["people"]) is None:
         rows["people"] = document["files"]["people"]
-    print_rows(f"Attack: {document['name']}", rows)
+    return Facts(f"Attack: {document['name']}", rows)
 
 
 # `dovetail attack released`: what an attacker gets out of files that were released, scored against a known truth.
 
 
+_RANGE = ("lower", "upper", "grid")
 ONE = Missing("one release tells nothing about others; give several released files")
 
 AttackSettings: Any = settings_group("AttackSettings", ATTACKS)
@@ -332,7 +338,7 @@ class MadeOptions:
     epsilon: Annotated[float | None, typer.Option(help="With --randomizer: local epsilon, nats.")] = None
 
     def told(self, settings: Any) -> dict[str, Any]:
-        """What the options say; empty without --randomizer."""
+        """Return what the options say; empty without --randomizer."""
         found = given({"randomizer": self.randomizer, "epsilon": self.epsilon}) | chosen(settings)
         if found and (self.randomizer is None or self.epsilon is None):
             raise ParameterError(
@@ -345,7 +351,13 @@ class MadeOptions:
 class AttackOptions:
     """Which attack, and on whom."""
 
-    attack: Annotated[str, typer.Option(help=f"Which attack: {', '.join(ATTACKS.names())}.")] = "majority"
+    attack: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Which attack: {', '.join(ATTACKS.names())}. Default: likelihood; majority for files that do not "
+            "say how they were made."
+        ),
+    ] = None
     targets: Targets = 10_000
 
 
@@ -374,19 +386,29 @@ def _released(
     Example: dovetail attack released z.parquet --truth survey.csv --private secret --labels age --similar income
     """
     check_place(output.out)
-    kind, rng = ATTACKS[chosen_attack.attack], entropy_of(output.seed)
-    taken = {one.name for one in kind.settings()}
+    rng = entropy_of(output.seed)
     read = written.reader(truth, *files)
     tables = {str(path): _read(path, read) for path in files}
     made = _made(files, made_options.told(randomizing))
     near = groups.section() or (made["shuffle"] or {}).get("groups")
+    kind = ATTACKS[chosen_attack.attack or ("likelihood" if made["described"] else "majority")]
+    if RANDOMIZERS[str(made["randomizer"])].question == "mean" and not kind.guesses_numbers:
+        raise DataError(
+            f"{files[0]}: holds numbers; {kind.label} guesses answers of a list: use --attack likelihood."
+        )
+    taken, options = {one.name for one in kind.settings()}, chosen(settings)
+    for name in options:
+        if name not in taken:
+            raise ParameterError(f"--{name} is no setting of the {kind.label} attack; choose another with --attack.")
     experiment, batches = _experiment(tables, truth, private, known, made, given({"groups": near}), read, rng)
     who = rng.permutation(experiment.collection.n)[: chosen_attack.targets]
+    parts = options.get("parts", PARTS)
+    learned, asked = as_guessed(experiment.knowledge(batches[0]), experiment.collection, parts=parts, rng=rng)
     attacking = kind.prepare(
-        experiment.knowledge(batches[0]), experiment.randomizer, _shuffler(kind, made, experiment), targets=who,
-        rng=rng, **{name: value for name, value in chosen(settings).items() if name in taken},
-    )  # fmt: skip
-    found = attack_released(attacking, experiment.collection.survey.values, batches, rng=rng)
+        learned, experiment.randomizer, _shuffler(kind, made, experiment), targets=who, rng=rng, **options
+    )
+    found = attack_released(attacking, asked.survey.values, batches, rng=rng)
+    found = replace(found, chance=blind_guess(asked, who))
     one = {"interval": ONE, "vulnerable": ONE} if len(files) == 1 else {}
     shuffle = made.get("shuffle") or {}
     alpha = shuffle.get("alpha")
@@ -394,7 +416,7 @@ def _released(
         "shuffler": shuffle.get("shuffler", Missing("the file does not say how it was shuffled")),
         "alpha": Missing("the file does not say what its order promises") if alpha is None else alpha,
     }
-    bound = bound_of(experiment.knowledge(), experiment.randomizer, experiment.collection.shuffler, targets=who)
+    bound = bound_of(asked, experiment.randomizer, experiment.collection.shuffler, targets=who)
     tell(found, experiment, experiment.names[who], output, {**one, **more, **told_bound(bound)})
 
 
@@ -409,7 +431,7 @@ def _made(files: list[Path], told: dict[str, Any]) -> dict[str, Any]:
     """How the reports were made: by the files, which must agree, or by options."""
     found = [description_of(path) for path in files]
     own = [one.name for kind in RANDOMIZERS for one in kind.settings()]
-    keys = ("randomizer", "epsilon", "categories", "shuffle", "columns", *own)
+    keys = ("randomizer", "epsilon", "categories", *_RANGE, "shuffle", "columns", *own)
     made = {key: found[0].get(key) for key in keys}
     for path, other in zip(files[1:], found[1:], strict=True):
         differs = next((key for key in keys if other.get(key) != made[key]), None)
@@ -420,8 +442,11 @@ def _made(files: list[Path], told: dict[str, Any]) -> dict[str, Any]:
     if made["randomizer"] is not None and "randomizer" in told:
         raise ParameterError(f"{files[0]}: says how its reports were made; drop --randomizer and --epsilon.")
     made |= told
-    if RANDOMIZERS[str(made["randomizer"])].question != "frequency":
-        raise DataError(f"{files[0]}: holds reports about numbers; the attacks guess categories.")
+    question = RANDOMIZERS[str(made["randomizer"])].question
+    if question not in ("frequency", "mean"):
+        raise DataError(
+            f"{files[0]}: holds reports about {question}s; this verb guesses answers of a list and numbers."
+        )
     return {**made, "described": bool(found[0])}
 
 
@@ -445,7 +470,7 @@ def _experiment(
         str(truth), private=private, person=known.person, similar=split_names(known.similar),
         randomize=parse_section(RandomizeSection, randomize, name="options", at="randomize"),
         shuffle=parse_section(ShuffleSection, {"shuffler": "identity", **groups}, name="options"),
-        reach=known.reach, categories=made["categories"],
+        reach=known.reach, values=given({name: made[name] for name in ("categories", *_RANGE)}),
         beside=list(dict.fromkeys(name for names in shared.values() for name in names)), read=read, rng=rng,
     )  # fmt: skip
     survey = experiment.collection.survey
@@ -458,7 +483,7 @@ def _experiment(
 
 
 def _shuffler(kind: type[Attack], made: dict[str, Any], experiment: AttackExperiment) -> Shuffler:
-    """What shuffled the files, for attacks that ask which places it mixes."""
+    """Shuffler of the files, for attacks that ask which places it mixes."""
     if kind.asks_what_is_mixed and not made["described"]:
         raise DataError(
             f"the {kind.label} attack needs to know what was mixed; the files do not say how they were made."
@@ -474,7 +499,7 @@ LONGEST = 20  # devices that are printed
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the attacker looks at."""
+    """Columns that the attacker reads."""
 
     features: Annotated[str, typer.Option(help="Columns the attacker looks at, separated by commas.")] = "value"
     device: Annotated[str, typer.Option(help="Column that names the sender.")] = "device"
@@ -484,7 +509,7 @@ class ColumnOptions:
     ] = False
 
     def read_options(self) -> dict[str, Any]:
-        """What the readers of history and releases are told."""
+        """Arguments for the readers of history and releases."""
         names = [name.strip() for name in self.features.split(",") if name.strip()]
         if not names and not self.place:
             raise ParameterError("--features must name at least one column, or give --place.")
@@ -542,7 +567,7 @@ def _reidentify(
             progress=lambda done, total: progress("attack", done, total),
         )  # fmt: skip
     document = _document(result, known, releases=len(released))
-    print_json(document) if as_json else _print(document)
+    show(document, *_recognition(document), as_json=as_json)
 
 
 def _document(result: ReidentificationResult, known: tuple[str, ...], *, releases: int) -> dict[str, Any]:
@@ -572,32 +597,26 @@ def _document(result: ReidentificationResult, known: tuple[str, ...], *, release
     }
 
 
-def _print(document: dict[str, Any]) -> None:
-    level = percent(document["level"])
+def _recognition(document: dict[str, Any]) -> Iterator[str | Facts | Grid]:
+    level, heads = percent(document["level"]), ("device", "recall", "precision")
     rows = {
         "recall": _with_interval(document, "recall"),
         "precision": _with_interval(document, "precision"),
         "chance": f"{percent(document['chance'])}: a guess that does not look",
         "p-value": f"{document['p_value']:.3g}: how often guesses about relabelled devices are right as often",
-        "features": printable(", ".join(document["features"])),
+        "features": ", ".join(document["features"]),
         "records": f"{document['records']:,} of {document['known_devices']:,} known devices",
         "intervals": f"{level}, over {document['trials']:,} {document['trials_are']}",
     }
-    print_rows("Re-identification by a random forest", rows)
-    table = RichTable(title="Devices recognized best", title_justify="left", title_style="bold")
-    table.add_column("device", style="cyan")
-    for heading in ("recall", "precision"):
-        table.add_column(heading, justify="right")
+    yield Facts("Re-identification by a random forest", rows)
     ranked = sorted(document["devices"], key=lambda each: -each["recall"])
-    for each in ranked[:LONGEST]:
-        table.add_row(
-            Text(printable(each["device"])),
-            *(f"{percent(each[what])} ± {percent(each[f'{what}_reach'])}" for what in ("recall", "precision")),
-        )
-    console = Console()
-    console.print(table)
+    cells = [
+        (each["device"], *(f"{percent(each[what])} ± {percent(each[f'{what}_reach'])}" for what in heads[1:]))
+        for each in ranked[:LONGEST]
+    ]
+    yield Grid("Devices recognized best", heads, cells)
     if len(ranked) > LONGEST:
-        console.print(f"{len(ranked) - LONGEST} more devices with --json.", style="dim")
+        yield f"{len(ranked) - LONGEST} more devices with --json."
 
 
 def _with_interval(document: dict[str, Any], what: str) -> str:

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.options import add_verbs, as_share, as_whole
-from dovetail.cli.output import Json, Seed, entropy_of, print_json
+from dovetail.cli.output import Grid, Json, Seed, entropy_of, show
 from dovetail.cli.progress import progress_bar
-from dovetail.core.display import guess_in_words, upward
+from dovetail.core.display import downward, guess_in_words, upward
 from dovetail.core.errors import ParameterError
 from dovetail.report.number_format import ABSENT, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
-    from rich.table import Table
 
     from dovetail.account.mechanism_law import Mechanism
     from dovetail.core.stages import Randomizer
@@ -69,23 +66,17 @@ def _compare(
         found = compare_mechanisms(
             **asked, rng=entropy_of(seed), progress=lambda done, total: progress("three adversaries", done, total)
         )
-    if as_json:
-        print_json(found.document())
-    else:
-        from rich.console import Console
-
-        _print(found, Console())
+    show(found.document(), *_blocks(found), as_json=as_json)
 
 
-def _print(found: MechanismComparison, console: Console) -> None:
+def _blocks(found: MechanismComparison) -> Iterator[str | Grid]:
     from dovetail.plan.compare import ADVERSARIES
 
-    for line in _question(found):
-        console.print(line, markup=False, highlight=False)
+    yield from _question(found)
     for adversary in ADVERSARIES:
-        console.print(_table(found, adversary))
-    for note in _notes(found):
-        console.print(note, markup=False, highlight=False)
+        yield _table(found, adversary)
+    yield ""
+    yield from _notes(found)
 
 
 def _question(found: MechanismComparison) -> Iterator[str]:
@@ -95,30 +86,17 @@ def _question(found: MechanismComparison) -> Iterator[str]:
     yield ""
 
 
-def _table(found: MechanismComparison, adversary: Adversary) -> Table:
+def _table(found: MechanismComparison, adversary: Adversary) -> Grid:
     """From the least leakage to the most; what is not known comes last."""
-    from rich import box
-    from rich.table import Table
-
     promise = "epsilon0" if adversary == "colluding" else "epsilon"
-    heads = ("rank", "mechanism", promise, "vulnerability", "multiplicative leakage")
-    table = Table(
-        title=_KNOWS[adversary], title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
-        collapse_padding=True,
-    )  # fmt: skip
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="left" if place == 1 else "right", max_width=14 if place == 4 else None)
-    known = found.order(adversary)
+    known, rows = found.order(adversary), []
     for one in (*known, *(one for one in found.mechanisms if one not in known)):
-        bound = getattr(one, promise)
-        rank = found.rank(one, adversary)
-        table.add_row(
-            ABSENT if rank is None else str(rank),
-            one.name.replace("_", " "),
-            ABSENT if isinstance(bound, str) else upward(bound),
-            *_cells(one.leak(adversary)),
-        )
-    return table
+        bound, rank = getattr(one, promise), found.rank(one, adversary)
+        held = ABSENT if isinstance(bound, str) else upward(bound)
+        place = ABSENT if rank is None else str(rank)
+        rows.append((place, one.name.replace("_", " "), held, *_cells(one.leak(adversary))))
+    heads = ("rank", "mechanism", promise, "vulnerability", "multiplicative\nleakage")
+    return Grid(_KNOWS[adversary], heads, rows)
 
 
 def _cells(leak: AdversaryLeakage | str) -> tuple[str, str]:
@@ -166,12 +144,11 @@ WORDS = {
     "chance": "one question each, drawn by chance",
     "groups": "one question each, public groups",
 }
-NUMBERS = ("epsilon", "lower", "upper", "grid", "people")  # that need not be whole
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and how many are asked where groups are public."""
+    """One question, and how many people answer it where groups are public."""
 
     name: str
     randomizer: Randomizer
@@ -211,7 +188,7 @@ def _compose(
     people, times = whole("n", as_whole(n), least=1), whole("rounds", as_whole(rounds), least=1)
     with progress_bar(hidden=as_json) as progress:
         document = composition_document(questions, people, share("delta", delta), times, progress)
-    print_json(document) if as_json else _print_composed(document)
+    show(document, *_ways(document), as_json=as_json)
 
 
 def composition_document(
@@ -289,63 +266,36 @@ def _groups(questions: list[Question], sizes: list[int], delta: float, rounds: i
 def read_question(text: str, place: int) -> Question:
     """NAME:key=value,.. as a randomizer."""
     from dovetail.core.checks import whole
-    from dovetail.core.stages import RANDOMIZERS
+    from dovetail.core.stages import read_randomizer
 
-    name, _, rest = text.partition(":")
-    kind: Any = RANDOMIZERS[name.strip()]
-    allowed = sorted({*kind.domain, "epsilon", "people", *(setting.name for setting in kind.settings())})
-    given: dict[str, Any] = {}
-    for pair in filter(None, (part.strip() for part in rest.split(","))):
-        key, _, value = (part.strip() for part in pair.partition("="))
-        if key not in allowed or not value or key in given:
-            raise ParameterError(f"--question {name}: must have {', '.join(allowed)} as key=value, got {pair!r}.")
-        given[key] = _number(value, key)
+    kind, given = read_randomizer(text, also=("people",))
     if "epsilon" not in given:
-        raise ParameterError(f"--question {name}: needs epsilon=NUMBER, its local promise.")
+        raise ParameterError(f"--question {kind.name}: needs epsilon=NUMBER, its local promise.")
     people = given.pop("people", None)
     size = None if people is None else whole("people", as_whole(people), least=1)
     usual: dict[str, Any] = {"k": 2} if kind.question == "frequency" else {"lower": 0.0, "upper": 1.0}
-    return Question(f"{place}. {name.strip()}", kind(**(usual | given)), size)
+    return Question(f"{place}. {kind.name}", kind(**(usual | given)), size)
 
 
-def _number(text: str, key: str) -> Any:
-    """A number, whole where only whole ones make sense; a word otherwise."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return value if key in NUMBERS else as_whole(value)
-
-
-def _print_composed(document: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from dovetail.core.display import downward, upward
-
+def _ways(document: dict[str, Any]) -> Iterator[str | Grid]:
     times = "" if document["rounds"] == 1 else f", {document['rounds']:,} rounds"
-    title = f"{document['n']:,} people, delta {document['delta']:g}{times}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    for heading in ("collected", "budget", "epsilon", "attack", "protection"):
-        table.add_column(heading, justify="left" if heading in ("collected", "protection") else "right")
+    rows = []
     for way, found in document["ways"].items():
-        table.add_row(WORDS[way], *_composed_cells(found, upward, downward))
+        rows.append((WORDS[way], *_composed_cells(found)))
         for one in found.get("each", ()):
-            table.add_row(f"  {one['question']}: {one['n']:,} people", *_composed_cells(one, upward, downward))
-    console = Console()
-    console.print(table)
-    console.print(
+            rows.append((f"  {one['question']}: {one['n']:,} people", *_composed_cells(one)))
+    title = f"{document['n']:,} people, delta {document['delta']:g}{times}"
+    yield Grid(title, ("collected", "budget", "epsilon", "attack", "protection"), rows)
+    yield (
         "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; "
-        "protection: with all of these people honest, and the shuffler.",
-        style="dim",
+        "protection: with all of these people honest, and the shuffler."
     )
-    for note in document["notes"]:
-        console.print(note, markup=False, highlight=False)
+    yield from document["notes"]
 
 
-def _composed_cells(found: dict[str, Any], upward: Any, downward: Any) -> list[str]:
-    losses = [upward(found["budget"]), upward(found["epsilon"]), downward(found["attack_lower"])]
-    return [*losses, found["verdict"]["word"]]
+def _composed_cells(found: dict[str, Any]) -> tuple[str, ...]:
+    losses = (upward(found["budget"]), upward(found["epsilon"]), downward(found["attack_lower"]))
+    return (*losses, found["verdict"]["word"])
 
 
 def register(app: typer.Typer) -> None:

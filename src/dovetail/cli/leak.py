@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -21,12 +21,13 @@ from dovetail.cli.output import (
     write_curve,
 )
 from dovetail.cli.progress import progress_bar
-from dovetail.core.display import guess_in_words
+from dovetail.core.display import chance_in_words, guess_in_words
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from dovetail.core.channel import Channel
     from dovetail.core.progress import Progress
+    from dovetail.leak.linkage import Linkage
     from dovetail.leak.vulnerability import Vulnerability
 
 _NAMES = ("prior", "randomized", "shuffled", "randomized_shuffled")
@@ -66,7 +67,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class Adversary:
-    """What the adversary knows and wants."""
+    """Knowledge and gain function of the adversary."""
 
     adversary: Annotated[
         Literal["uninformed", "strong"], typer.Option(help="strong: knows others' values; see --known.")
@@ -75,7 +76,7 @@ class Adversary:
         str | None,
         typer.Option(
             help="strong: how many others hold each value, separated by commas; fewer than n - 1 in all leaves the "
-            "rest unknown. Without it: a bracket for the worst that may be known."
+            "rest unknown. Without it: a certified interval for the worst that may be known."
         ),
     ] = None
     prior: Annotated[
@@ -90,7 +91,7 @@ class Adversary:
     ] = False
 
     def query(self, seed: int | None) -> dict[str, Any]:
-        """What `vulnerability` is asked besides the channel and n."""
+        """Arguments of `vulnerability` besides the channel and n."""
         return {
             "prior": None if self.prior is None else _numbers("prior", self.prior),
             "adversary": self.adversary,
@@ -132,11 +133,15 @@ def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: J
     hides nothing. `method` says how the numbers were found; beyond every exact sum they are sampled, with an
     interval that holds up to a chance of one in a million, or bracketed, and the upper end is quoted.
 
+    Beside it how often somebody names which report is hers: one who knows everybody's value (values_known, at most),
+    or hers and the shares of the others' (shares_known), or nothing (blind).
+
     Example: dovetail leak --n 1000 --k 3 --p 0.8 --curve n --plot leak.svg
     """
     if (collection.p is None) == (collection.epsilon0 is None):
         raise ParameterError("give either --p or --epsilon0.")
     curve.check(adversary.known)
+    from dovetail.leak.linkage import linkage
     from dovetail.leak.vulnerability import vulnerability
 
     channel, people, query = collection.channel(), collection.people(), adversary.query(curve.seed)
@@ -150,7 +155,9 @@ def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: J
         places = {"csv": curve.csv, "plot": curve.plot}
         files = write_curve(table, "n", **places, force=curve.force, **_drawing(adversary.gain, adversary.tries))
         document |= {"curve": table, "files": files}
-    show(document, _facts(answer, adversary.gain), as_json=as_json)
+    named = linkage(channel, n=people, prior=query["prior"])
+    document |= {"linkage": asdict(named)}
+    show(document, _facts(answer, named, adversary.gain), as_json=as_json)
 
 
 def _smaller(channel: Channel, *, people: int, query: dict[str, Any], progress: Progress) -> dict[int, Vulnerability]:
@@ -172,7 +179,7 @@ def _curve_table(answers: dict[int, Vulnerability]) -> dict[str, Any]:
     return {"n": list(answers)} | {name: [getattr(at, name) for at in answers.values()] for name in _NAMES}
 
 
-def _facts(answer: Vulnerability, gain: str | None) -> Facts:
+def _facts(answer: Vulnerability, named: Linkage, gain: str | None) -> Facts:
     rows = {name: f"{getattr(answer, name):.12g}" for name in _NAMES}
     if not gain:
         blind = guess_in_words(answer.randomized_shuffled, answer.prior).blind
@@ -182,6 +189,8 @@ def _facts(answer: Vulnerability, gain: str | None) -> Facts:
         ends = answer.randomized_shuffled_bracket
         rows["randomized_shuffled"] += f" (between {ends.lower:.6g} and {ends.upper:.6g})"
     rows["error_bound"] = f"{answer.error_bound:.1e} ({answer.rounding} rounding), {answer.method}"
+    hers = {"values_known": named.values_known, "shares_known": named.shares_known, "blind": named.blind}
+    rows |= {f"her report, {name}": f"{chance_in_words(chance)}  ({chance:.12g})" for name, chance in hers.items()}
     return Facts("Expected gain of the best guess" if gain else "Chance of guessing one person's value", rows)
 
 

@@ -71,7 +71,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def _close_output() -> None:
-    """Whoever reads the output may have stopped, as `head` does: what is left then goes nowhere, without a word."""
+    """The reader of the output may have stopped, as `head` does: what is left then goes nowhere, without a word."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -99,7 +99,7 @@ def invoke(arguments: list[str]) -> int:
     except MemoryError:
         return _fail("not enough memory for this table; nothing was written.", FAILED)
     except BrokenPipeError:
-        return 0  # whoever reads has seen enough
+        return 0  # the reader has seen enough
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):  # as typer and rich take it
             return 0
@@ -115,7 +115,7 @@ def invoke(arguments: list[str]) -> int:
 
 
 def _in_one_line(message: str) -> str:
-    r"""What typer and pydantic say of an option, without line ends and without their own words.
+    r"""Put the words of typer or pydantic about an option on one line, in ours.
 
     >>> _in_one_line("Missing option '--question'. Choose from:\n\tfrequency,\n\tmean")
     "Missing option '--question'. Choose from: frequency, mean"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dovetail.cli.options import add_verbs, as_share
-from dovetail.cli.output import Force, Json, print_json, print_rows, write_whole
-from dovetail.cli.progress import progress_bar
-from dovetail.core.errors import DataError, OutputError, ParameterError
+from dovetail.cli.output import Facts, Force, Grid, Json, check_free, show, write_text
+from dovetail.cli.progress import progress_bar, tell
+from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.settings import split_names
 
 if TYPE_CHECKING:
@@ -97,12 +98,7 @@ def _copying(
 
     pages = _pages(report, len(generated))
     for page in pages:
-        if page.is_dir():
-            raise OutputError(f"{page}: is a folder; name a file.")
-        if page.exists() and not force:
-            raise OutputError(f"{page}: exists already; use --force to replace it, or name another place.")
-        if not page.absolute().parent.is_dir():
-            raise OutputError(f"{page}: its folder does not exist; name another place.")
+        check_free(page, force=force)
     samples = read_samples(
         train, fresh, generated, holdout=holdout, ignore=split_names(ignore), categories=split_names(categories),
         array=array, image_shape=_shape(image_shape),
@@ -125,7 +121,11 @@ def _copying(
     for document, page in zip(documents, pages, strict=False):
         _write_page(document, prepared, samples, page, force=force)
         document["files"] = {"report": str(page)}
-    _print(documents, as_json=as_json)
+    show(
+        documents[0] if len(documents) == 1 else {"results": documents},
+        *(block for document in documents for block in _copying_blocks(document)),
+        as_json=as_json,
+    )
 
 
 def _write_page(
@@ -140,11 +140,7 @@ def _write_page(
     shown = {"train": samples.shown["train"], "generated": samples.shown[generated]}
     labels = prepared.cells_of(points["generated"])
     text = render_result(copying_page(document, document["nearest"], points, labels, shown))
-
-    def write(scratch: Path) -> None:
-        scratch.write_text(text, encoding="utf-8")
-
-    write_whole(page, write, force=force)
+    write_text(page, text, force=force)
 
 
 def _pages(report: Path | None, count: int) -> list[Path]:
@@ -172,18 +168,7 @@ def _cells(text: str | None, samples: Samples) -> Any:
     return samples.mixed.cells_of(text)
 
 
-def _print(documents: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        print_json(documents[0] if len(documents) == 1 else {"results": documents})
-        return
-    for document in documents:
-        _show(document)
-
-
-def _show(document: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _copying_blocks(document: dict[str, Any]) -> Iterator[Facts | Grid]:
     low, high = document["delta"]["interval"]
     standard = document["c_t_standardized"]
     ratio, member = document["controls"]["holdout_ratio"], document["controls"]["membership"]
@@ -208,35 +193,21 @@ def _show(document: dict[str, Any]) -> None:
     rows |= {f"warning {place}": line for place, line in enumerate(document["warnings"], 1)}
     if "files" in document:
         rows["report"] = document["files"]["report"]
-    print_rows(f"Does {document['generated']} repeat the training data", rows)
-    table = Table(title="Cells", title_justify="left")
-    for name in ("cell", "fresh", "generated", "Delta", "interval", "Z", "p (Holm)", "copies seen from"):
-        table.add_column(name, justify="right")
+    yield Facts(f"Does {document['generated']} repeat the training data", rows)
+    cells = []
     for cell in document["cells"]:
         low, high = cell["interval"]
-        table.add_row(
+        cells.append((
             str(cell["cell"]), f"{cell['n']:,}", f"{cell['m']:,}", f"{cell['delta']:.3f}", f"{low:.3f} to {high:.3f}",
             f"{cell['z']:+.2f}", f"{cell['p_holm']:.2g}", f"{cell['minimum_detectable_share']:.1%}",
-        )  # fmt: skip
-    Console().print(table)
-    _show_baselines(document["baselines"])
-
-
-def _show_baselines(baselines: dict[str, Any]) -> None:
-    if "frechet" not in baselines:
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="What other measures say", title_justify="left")
-    table.add_column("measure")
-    table.add_column("numbers", overflow="fold")
-    for name, found in baselines.items():
-        if "reason" in found:
-            table.add_row(name, found["reason"])
-        else:
-            table.add_row(name, ", ".join(f"{key} {value:.4g}" for key, value in found.items()))
-    Console().print(table)
+        ))  # fmt: skip
+    heads = ("cell", "fresh", "generated", "Delta", "interval", "Z", "p (Holm)", "copies seen from")
+    yield Grid("Cells", heads, cells)
+    if "frechet" in document["baselines"]:
+        yield Facts("What other measures say", {
+            name: found.get("reason") or ", ".join(f"{key} {value:.4g}" for key, value in found.items())
+            for name, found in document["baselines"].items()
+        })  # fmt: skip
 
 
 # `dovetail memorize crop`: the largest part of an image that meets no object, and its free corners.
@@ -263,6 +234,7 @@ def _crop(
     from dovetail.memorize.crops import CORNERS, boxes_of, clip_boxes, corner_crop, largest_crop
 
     objects = boxes_of(_rows(boxes))
+    tell("look for the largest crop")
     found = largest_crop(objects, height=height, width=width, objective=objective)  # type: ignore[arg-type]
     corners: dict[str, list[float] | None] = {}
     for name in CORNERS:
@@ -284,14 +256,9 @@ def _crop(
         "corners": corners,
         "outside": outside,
     }
-    if as_json:
-        print_json(document)
-        return
     shown = {name: _text(corner) if corner else "touches an object" for name, corner in corners.items()}
-    print_rows(
-        "Crops without an object (x0, y0, x1, y1)",
-        {"largest": _text(found.corners), "smaller side": f"{found.smaller_side:g}", **shown},
-    )
+    rows = {"largest": _text(found.corners), "smaller side": f"{found.smaller_side:g}", **shown}
+    show(document, Facts("Crops without an object (x0, y0, x1, y1)", rows), as_json=as_json)
 
 
 def _rows(text: str) -> list[list[float]]:
@@ -337,7 +304,9 @@ def _dejavu(
     labels); for the other direction labels_b, b_by_model_a, b_by_model_b. Instead of a public set `classes`: the
     arrays are then a classifier's logits. One model alone: labels_controls and controls_by_model_a, crops of images
     that nobody trained on, and, to sharpen it, a_by_classifier and controls_by_classifier (guessed labels). Parquet:
-    a row for each image with set (a, b, controls, public), label, model_a, model_b (lists), classifier.
+    a row for each image with set (a, b, controls, public), label, model_a, model_b (lists), classifier, image.
+
+    Images that their own model alone guesses are named, by names_a and names_b or by their rows, from 0.
 
     `interval` is that of `score`; `gap` is the difference of both accuracies with its own.
 
@@ -346,12 +315,7 @@ def _dejavu(
     from dovetail.memorize.dejavu.document import dejavu_document
     from dovetail.memorize.dejavu.pairs import read_pair
 
-    if report is not None and report.is_dir():
-        raise OutputError(f"{report}: is a folder; name a file.")
-    if report is not None and not report.absolute().parent.is_dir():
-        raise OutputError(f"{report}: its folder does not exist; name another place.")
-    if report is not None and report.exists() and not force:
-        raise OutputError(f"{report}: exists already; use --force to replace it, or name another place.")
+    check_free(report, force=force)
     with progress_bar(hidden=as_json) as progress:
         document = dejavu_document(
             [read_pair(place) for place in pairs], share=share, neighbours=neighbours, draws=draws, seed=seed,
@@ -362,32 +326,18 @@ def _dejavu(
         from dovetail.report.memorization import dejavu_page
 
         text = render_result(dejavu_page(document))
-        write_whole(report, lambda scratch: _write(scratch, text), force=force)
+        write_text(report, text, force=force)
         document["files"] = {"report": str(report)}
-    print_json(document) if as_json else _show_dejavu(document)
+    show(document, *_dejavu_blocks(document), as_json=as_json)
 
 
-def _write(scratch: Path, text: str) -> None:
-    scratch.write_text(text, encoding="utf-8")
-
-
-def _show_dejavu(document: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table as Grid
-
+def _dejavu_blocks(document: dict[str, Any]) -> Iterator[str | Grid]:
     from dovetail.report.memorization import dejavu_tables
 
-    console = Console(soft_wrap=True)
-    console.print(document["verdict"], style="bold", markup=False, highlight=False)
+    yield document["verdict"]
     for caption, table in dejavu_tables(document):
-        grid = Grid(title=caption, title_justify="left", title_style="bold")
-        for place, column in enumerate(table.columns):
-            grid.add_column(column, justify="right" if place else "left")
-        for row in table.rows:
-            grid.add_row(*row)
-        console.print(grid)
-    for line in (*document["warnings"], *document["limits"]):
-        console.print(f"- {line}", markup=False, highlight=False)
+        yield Grid(caption, tuple(table.columns), [tuple(row) for row in table.rows])
+    yield from (f"- {line}" for line in (*document["warnings"], *document["limits"]))
 
 
 add_verbs(app, {"copying": _copying, "crop": _crop, "dejavu": _dejavu})

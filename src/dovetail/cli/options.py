@@ -10,14 +10,13 @@ from copy import copy
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, make_dataclass
 from decimal import Decimal
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.models import OptionInfo
 
 from dovetail.core.registry import Declared
-from dovetail.core.settings import Parameter, split_names
+from dovetail.core.settings import Parameter, plain_type, split_names
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_whole(value: float | None) -> Any:
-    """1e6 as the whole number that it is; whoever is asked refuses what is none."""
+    """1e6 as the whole number that it is; other text is refused by the caller."""
     return int(value) if value is not None and float(value).is_integer() else value
 
 
@@ -89,7 +88,7 @@ def _plainly(hint: Any) -> Any:
     """An option whose type is named as people name it, and that takes numbers as they write them."""
     if get_origin(hint) is not Annotated or not isinstance(get_args(hint)[1], OptionInfo):
         return hint
-    kind, option = _plain(hint), copy(get_args(hint)[1])
+    kind, option = plain_type(hint), copy(get_args(hint)[1])
     if option.metavar is None:
         option.metavar = next((word for known, word in _TYPES if kind == known), None)
     if kind is float and option.parser is None and option.min is None and option.max is None:
@@ -150,7 +149,8 @@ def settings_group(name: str, kinds: Iterable[type[Declared]]) -> type:
         (
             one.name,
             Annotated[
-                _plain(one.annotation) | None, typer.Option(help=f"{', '.join(takers)}: {one.help}{_default(one)}")
+                plain_type(one.annotation) | None,
+                typer.Option(help=f"{', '.join(takers)}: {one.help}{_default(one)}"),
             ],
             None,
         )
@@ -163,21 +163,19 @@ def _default(one: Parameter) -> str:
     return "" if one.required or one.default is None else f" Default: {one.default}."
 
 
-def _plain(annotation: Any) -> Any:
-    """The type of a setting as the command line reads it: without its range, and without None."""
-    if get_origin(annotation) is Annotated:
-        return _plain(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return next(_plain(part) for part in get_args(annotation) if part is not NoneType)
-    return annotation
-
-
 if TYPE_CHECKING:
     RandomizerSettings = Any
     ShufflerSettings = Any
 else:
-    RandomizerSettings = settings_group("RandomizerSettings", RANDOMIZERS)
-    ShufflerSettings = settings_group("ShufflerSettings", SHUFFLERS)
+    _DECLARED = {"RandomizerSettings": RANDOMIZERS, "ShufflerSettings": SHUFFLERS}
+
+    def __getattr__(name: str) -> type:
+        if name not in _DECLARED:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return settings_group(
+            name, _DECLARED[name]
+        )  # loads every mechanism, and numba: only for verbs that take them
+
 
 RandomizerName = Annotated[
     str,
@@ -193,27 +191,25 @@ def chosen(settings: Any) -> dict[str, Any]:
     return given(asdict(settings))
 
 
-@dataclass(frozen=True)
-class GroupOptions:
-    """Who must be indistinguishable by order: the table `groups` of a configuration."""
+def section_options(name: str, section: Any, *keys: str) -> type:
+    """A dataclass with an option for each of these keys of a section of a configuration, none of them required.
 
-    labels: Annotated[str | None, typer.Option(help="Public column: groups of equal (or near) labels.")] = None
-    points: Annotated[str | None, typer.Option(help="Public columns of coordinates, separated by commas.")] = None
-    radius: Annotated[float | None, typer.Option(help="Groups within this distance.")] = None
-    nearest: Annotated[int | None, typer.Option(help="Groups of this many nearest people, the owner included.")] = (
-        None
-    )
+    Help and type are those of the key; a list is one text with commas. `section()` gives the keys that were given.
+    """
+    known = section.model_fields
+    kinds = {key: plain_type(known[key].annotation) for key in keys}
+    lists = {key for key, kind in kinds.items() if get_origin(kind) is list}
+    options = [
+        (key, Annotated[(str if key in lists else kind) | None, typer.Option(help=known[key].description)], None)
+        for key, kind in kinds.items()
+    ]
 
-    def section(self) -> dict[str, Any]:
-        """The table `groups`; empty where no option was given."""
-        return given(asdict(self) | {"points": split_names(self.points) if self.points else None})
+    def table(self: Any) -> dict[str, Any]:
+        return given(
+            {key: split_names(value) or None if key in lists else value for key, value in vars(self).items()}
+        )
 
-
-def shuffle_section(shuffler: str | None, alpha: float | None, groups: GroupOptions, settings: Any) -> dict[str, Any]:
-    """The section [shuffle], by default best with alpha, within_groups with groups alone, otherwise uniform."""
-    found = groups.section()
-    name = shuffler or ("uniform" if not found else "within_groups" if alpha is None else "best")
-    return given({"shuffler": name, "alpha": alpha, "groups": found or None, **chosen(settings)})
+    return make_dataclass(name, options, frozen=True, namespace={"section": table})
 
 
 # How the text files that a verb reads are written: the options that [data] has keys for.
@@ -243,7 +239,7 @@ class TableOptions:
         return {key: value for key, value in said.items() if value is not None}
 
     def reader(self, *paths: Path) -> TableReader:
-        """What reads these tables."""
+        """Reader of these tables."""
         from dovetail.core.errors import ParameterError
         from dovetail.table.data_section import FileFormat, parse_section
         from dovetail.table.reader import TableReader

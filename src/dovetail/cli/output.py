@@ -29,6 +29,7 @@ Full = Annotated[bool, typer.Option("--full", help="Print everything, not only w
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
 
 _METADATA = "dovetail"
+_NUMERIC = frozenset("0123456789.+-−±≤≥≈<>∞–") | {""}  # how a cell with a number begins
 
 
 def print_json(document: Any) -> None:
@@ -57,20 +58,27 @@ class Facts(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table of words; the first `left` columns are aligned left, numbers right."""
+    """A table of words; columns of numbers are aligned right, and the row that was chosen is bold."""
 
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    left: int = 1
+    chosen: int | None = None
 
 
-def show(document: Any, *blocks: Facts | Grid | str, as_json: bool) -> None:
+class Paste(NamedTuple):
+    """A line that people copy: it is never broken."""
+
+    text: str
+
+
+def show(document: Any, *blocks: Facts | Grid | Paste | str, as_json: bool) -> None:
     """Print what a verb found: the document for machines, or its tables and lines for people."""
     if as_json:
         print_json(document)
         return
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
 
     console = Console()
@@ -78,14 +86,19 @@ def show(document: Any, *blocks: Facts | Grid | str, as_json: bool) -> None:
         if isinstance(block, Facts):
             print_rows(*block)
         elif isinstance(block, Grid):
-            table = Table(title=block.title, title_justify="left", title_style="bold", box=None)
+            table = Table(title=block.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
             for place, name in enumerate(block.columns):
-                table.add_column(name, justify="left" if place < block.left else "right", overflow="fold")
-            for row in block.rows:
-                table.add_row(*map(foreign, row))
+                numbers = all(row[place][:1] in _NUMERIC for row in block.rows)
+                table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            for place, row in enumerate(block.rows):
+                table.add_row(*map(foreign, row), style="bold" if place == block.chosen else "")
             console.print(table)
+        elif isinstance(block, Paste):
+            console.print(foreign(block.text), soft_wrap=True)
         else:
-            console.print(foreign(block))
+            words = block.lstrip(" ")
+            indent = len(block) - len(words)
+            console.print(Padding(foreign(words), (0, 0, 0, indent), expand=False) if indent else foreign(words))
 
 
 def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:
@@ -97,7 +110,7 @@ def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:
     table.add_column(style="cyan")
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(name, value)
+        table.add_row(name, foreign(value) if isinstance(value, str) else value)
     Console().print(table)
 
 
@@ -119,7 +132,7 @@ def print_summary(document: dict[str, Any], folder: Path, *, after: list[str], f
 
 @contextmanager
 def after_writing(target: Path) -> Iterator[None]:
-    """What goes wrong while results are printed does not undo that they were written."""
+    """Say that results are complete where printing them fails."""
     try:
         yield
     except KeyboardInterrupt:
@@ -145,13 +158,27 @@ def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any],
     write_whole(place, lambda scratch: frame.write_parquet(scratch, metadata=metadata), force=force)
 
 
-def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> None:
-    """Write a file at once or not at all."""
-    from dovetail.ledger import files
-
+def check_free(place: Path | None, *, force: bool) -> None:
+    """Refuse a file that could not be written, before the work is done."""
+    if place is None:
+        return
     if place.exists() and (place.is_dir() or not force):
         hint = "is a folder;" if place.is_dir() else "exists already; use --force to replace it, or"
         raise OutputError(f"{place}: {hint} name another place.")
+    if not place.absolute().parent.is_dir():
+        raise OutputError(f"{place}: there is no folder {place.parent}; make it, or name another place.")
+
+
+def write_text(place: Path, text: str, *, force: bool) -> None:
+    """Write a text at once or not at all."""
+    write_whole(place, lambda scratch: scratch.write_bytes(text.encode()), force=force)
+
+
+def write_whole(place: Path, write: Callable[[Path], object], *, force: bool) -> None:
+    """Write a file at once or not at all."""
+    from dovetail.ledger import files
+
+    check_free(place, force=force)
     with files.write_whole(place, mode=0o600) as scratch:
         write(scratch)
 
@@ -195,10 +222,7 @@ def check_places(*, csv: Path | None, plot: Path | None, force: bool, out: Path 
     if plot is not None and plot == csv:
         raise OutputError(f"{plot}: cannot be both the table and the picture; name two places.")
     for place in (csv, plot, out):
-        if place is not None and place.exists() and not force:
-            raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
-        if place is not None and not place.absolute().parent.is_dir():
-            raise OutputError(f"{place}: there is no folder {place.parent}; make it, or name another place.")
+        check_free(place, force=force)
 
 
 def write_curve(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING
 from pathlib import Path
@@ -10,33 +12,39 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import Percent, add_verbs, as_share, as_whole
+from dovetail.cli.options import Percent, add_verbs, as_share, as_whole, given, settings_group
 from dovetail.cli.output import (
     Csv,
     Facts,
     Force,
     Full,
+    Grid,
     Json,
     Plot,
     check_places,
-    print_json,
-    print_rows,
     show,
     write_curve,
-    write_whole,
+    write_text,
 )
 from dovetail.cli.progress import progress_bar, tell
-from dovetail.core.display import guess_in_words
+from dovetail.core.display import downward, guess_in_words, people_in_words
 from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.question import QUESTIONS
 from dovetail.report.number_format import ABSENT, Unit, upward
 from dovetail.report.plans import TITLES, plan_error, plan_objections, plan_rows, short_plan_rows, trusting_rows
 
-if TYPE_CHECKING:
-    from rich.table import Table
+PLANNED_APART = ("frequency", "mean", "vector-mean")  # each with a search of its own
 
+if TYPE_CHECKING:
     from dovetail.job.questions_plan import PlannedQuestion, PlannedWay
     from dovetail.job.vector_plan import VectorPlan
     from dovetail.plan.planner import CollectionPlan, TradeoffRow
+
+    QuestionName = str
+    QuestionSettings = Any
+else:
+    QuestionName = Literal[(*PLANNED_APART, *QUESTIONS.names())]
+    QuestionSettings = settings_group("QuestionSettings", QUESTIONS)
 
 
 # `dovetail plan --trust shuffler` and `users`: what dummies promise, against whom, and at what price.
@@ -67,7 +75,7 @@ def plan_dummies(asked: dict[str, Any], *, out: Path | None, full: bool, as_json
     from dovetail.report.document import to_jsonable
 
     rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
-    show(to_jsonable(document), Facts(f"Plan for {plan.n:,} people, {TITLES[trust]}", rows), as_json=as_json)
+    show(to_jsonable(document), Facts(f"Plan for {people_in_words(plan.n)}, {TITLES[trust]}", rows), as_json=as_json)
 
 
 def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[str, str]:
@@ -113,17 +121,12 @@ def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, f
         plan = plan_vectors(**{name: asked[name] for name in NEEDS}, progress=progress)
     document = _document(plan)
     if out is not None:
-        text = _vectors_config(plan)
-        write_whole(out, lambda place: _write(place, text), force=force)
+        write_text(out, _vectors_config(plan), force=force)
         document["files"] = {"config": str(out)}
     from dovetail.report.document import to_jsonable
 
     rows = _first(_rows(plan), ("protection", "randomizer", "epsilon0", "epsilon", "error"), full=full)
-    show(to_jsonable(document), Facts(f"Plan for {plan.n:,} people", rows), as_json=as_json)
-
-
-def _write(place: Path, text: str) -> None:
-    place.write_text(text, encoding="utf-8")
+    show(to_jsonable(document), Facts(f"Plan for {people_in_words(plan.n)}", rows), as_json=as_json)
 
 
 def _vectors_config(plan: VectorPlan) -> str:
@@ -138,9 +141,10 @@ def _vectors_config(plan: VectorPlan) -> str:
 
 
 def _document(plan: VectorPlan) -> dict[str, Any]:
+    from dovetail.core.missing import Missing
     from dovetail.core.verdict import judge_central
     from dovetail.job.vector_plan import VectorPlan
-    from dovetail.report.document import Missing, central_document
+    from dovetail.report.document import central_document
 
     return {
         **_numbers(plan),
@@ -185,7 +189,7 @@ def _rows(plan: VectorPlan) -> dict[str, str]:
         "protection": judge_central(central, local_delta=mechanism.guarantee.delta).sentence(),
         "question": f"mean of vectors of {mechanism.d:,} numbers, each shortened to length {mechanism.radius:g}",
         "randomizer": f"{mechanism.name} ({mechanism.label}), {mechanism.report_bits:,} bits a report",
-        "epsilon0": f"{upward(plan.epsilon0)}{slack}: one report, whoever reads it",
+        "epsilon0": f"{upward(plan.epsilon0)}{slack}: one report, no matter who reads it",
         "epsilon": f"{upward(central.epsilon)} with delta {upward(central.delta)}: the shuffled batch, "
         f"{central.honest_n:,} of {plan.n:,} people honest",
         "error": f"{unit(error, error, ROUND_CEILING)} in Euclidean length, with 95 % probability",
@@ -202,16 +206,61 @@ def _rows(plan: VectorPlan) -> dict[str, str]:
     return rows
 
 
+# `dovetail plan --question covariance`, or another question of the registry: planned by its own predicted error.
+
+
+SAME = {"shares": "frequency", "number": "mean"}  # names in a configuration of what has a search of its own
+TAKEN = {"n", "trust", "dummies", "rounds", "error", "epsilon", "epsilon0", "delta", "honest", "randomizer"}
+OF_DATA = ("lower", "upper", "grid", "k")
+
+
+def plan_question_verb(
+    asked: dict[str, Any], settings: dict[str, Any], *, out: Path | None, force: bool, full: bool, as_json: bool
+) -> None:
+    """Plan, print, and write the configuration that was asked for."""
+    from dovetail.job.plan_file import question_toml
+    from dovetail.job.question_plan import data_of, plan_question, question_document, question_rows
+
+    ask = _checked(asked, settings)
+    data = given({name: asked[name] for name in OF_DATA})
+    plan = plan_question(ask, settings=settings, data=data_of(data), **{name: asked[name] for name in TAKEN})
+    document = question_document(plan)
+    if out is not None:
+        write_text(out, question_toml(plan.config), force=force)
+        document["files"] = {"config": str(out)}
+    from dovetail.report.document import to_jsonable
+
+    rows = _first(question_rows(plan), ("protection", "question", "epsilon0", "epsilon", "error"), full=full)
+    show(to_jsonable(document), Facts(f"Plan for {people_in_words(plan.people.n)}", rows), as_json=as_json)
+
+
+def _checked(asked: dict[str, Any], settings: dict[str, Any]) -> str:
+    """The question, unless an option does not go with it or is missing."""
+    ask: str = asked["question"]
+    known = QUESTIONS[ask].settings()
+    taken = {"question", *TAKEN, *OF_DATA, *(one.name for one in known)}
+    for name, value in {**asked, **settings}.items():
+        if name not in taken and value not in (None, "any"):
+            raise ParameterError(f"--{name.replace('_', '-')} does not go with --question {ask}.")
+    for one in known:
+        if one.required and one.annotation is not str and one.name not in settings:
+            raise ParameterError(f"--question {ask} needs --{one.name.replace('_', '-')}.")
+    return ask
+
+
 @dataclass(frozen=True)
 class Question:
-    """What is asked of whom."""
+    """The question, and the people who answer it."""
 
     question: Annotated[
-        Literal["frequency", "mean", "vector-mean"],
-        typer.Option(help="Shares of --k values, the mean of a number, or that of vectors."),
+        QuestionName,
+        typer.Option(
+            help="Shares of --k values, the mean of a number, that of vectors, or how two numbers go together."
+        ),
     ]
     n: Annotated[
-        float | None, typer.Option(help="People who will answer, once each; left out, the least n for two wishes.")
+        float | None,
+        typer.Option(help="People who will answer, once each; left out, the least n for two requirements."),
     ] = None
     delta: Annotated[
         float | None,
@@ -232,20 +281,18 @@ class Question:
         float | None, typer.Option(help="Shuffled inside groups of which the smallest has so many people.")
     ] = None
     k: Annotated[float | None, typer.Option(help="Frequency: values that a person can hold.")] = None
-    lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None
-    upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None
+    lower: Annotated[float | None, typer.Option(help="Mean, covariance: least number that a person can hold.")] = None
+    upper: Annotated[float | None, typer.Option(help="Mean, covariance: largest number that a person can hold.")] = (
+        None
+    )
     grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: what admits the most.")] = (
         None
     )
-    dimension: Annotated[float | None, typer.Option(help="Vector-mean: how many numbers a vector has.")] = None
-    clip: Annotated[
-        float | None, typer.Option(help="Vector-mean: Euclidean length to which longer vectors are shortened.")
-    ] = None
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What is wanted."""
+    """Targets of the plan: accuracy, privacy and trust."""
 
     error: Annotated[
         float | None,
@@ -267,6 +314,17 @@ class Targets:
             "dummies (users)."
         ),
     ] = "local"
+    dummies: Annotated[
+        str | None,
+        typer.Option(
+            help="With --trust shuffler, which dummies it adds: geometric, gaussian, digits (of a mean: a report of "
+            "each digit) or sparse (few for a long list, no delta; frequent answers pay); default the best by error."
+        ),
+    ] = None
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="With --trust shuffler: releases about the same people that keep epsilon together."),
+    ] = None
     shares: Annotated[
         Literal["any", "flat"],
         typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
@@ -275,6 +333,7 @@ class Targets:
 
 def _plan(
     question: Question,
+    settings: QuestionSettings,
     targets: Targets,
     out: Annotated[
         Path | None, typer.Option(help="Write a configuration for `dovetail run` with the plan's numbers (TOML).")
@@ -294,20 +353,30 @@ def _plan(
     Example: dovetail plan --question frequency --k 4 --error 0.02 --epsilon 0.1
     """
     check_places(csv=csv, plot=plot, out=out, force=force)
-    if question.question != "frequency" and isinstance(targets.error, Percent):
+    if SAME.get(question.question, question.question) != "frequency" and isinstance(targets.error, Percent):
         raise ParameterError("--error of a mean must be a number, not a percentage.")
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
-    if question.question == "vector-mean":
+    own = given({**vars(settings)})
+    if asked["question"] not in PLANNED_APART:
+        asked |= {"csv": csv, "plot": plot}
+        plan_question_verb(asked, own, out=out, force=force, full=full, as_json=as_json)
+        return
+    if asked["question"] == "vector-mean":
+        asked |= {name: own.pop(name, None) for name in ("dimension", "clip")}
+    for name in own:
+        takers = [kind.name for kind in QUESTIONS if name in {one.name for one in kind.settings()}]
+        raise ParameterError(f"--{name.replace('_', '-')} goes with --question {' or '.join(takers)}.")
+    if asked["question"] == "vector-mean":
         plan_vectors_verb({**asked, "csv": csv, "plot": plot}, out=out, force=force, full=full, as_json=as_json)
         return
-    for name in ("dimension", "clip"):
-        if asked.pop(name) is not None:
-            raise ParameterError(f"--{name} goes with --question vector-mean.")
     trust = asked["trust"]
     if trust != "local":
         plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, full=full, as_json=as_json)
         return
     del asked["trust"]
+    for name in ("dummies", "rounds"):
+        if asked.pop(name) is not None:
+            raise ParameterError(f"--{name} goes with --trust shuffler.")
     from dovetail.account.clones import without_compiled_loops
     from dovetail.plan.planner import plan_collection
     from dovetail.report.plans import plan_document
@@ -325,23 +394,20 @@ def _plan(
 
         write_plan(plan, out)
         document["files"]["config"] = str(out)
-    if as_json:
-        from dovetail.report.document import to_jsonable
+    from dovetail.report.document import to_jsonable
 
-        print_json(to_jsonable(document))
-    else:
-        _print(plan, full=full)
+    show(to_jsonable(document), *_blocks(plan, out=out, full=full), as_json=as_json)
 
 
 def _people(question: Question) -> dict[str, Any]:
     """The arguments of the planner: whole numbers where they are counts, and the shuffle by its groups."""
-    given = vars(question).copy()
+    given = {**vars(question), "question": SAME.get(question.question, question.question)}
     shuffler = given.pop("shuffler")
     if shuffler is not None:
         from dovetail.plan.requirements import check_shuffle
 
         check_shuffle(shuffler, grouped=question.groups is not None or question.smallest_group is not None)
-    whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group", "dimension")}
+    whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group")}
     honest: Any = question.honest
     if isinstance(honest, Percent) and honest == 1.0:
         honest = None  # all of them, and not one
@@ -355,36 +421,38 @@ def _drawing(plan: CollectionPlan) -> dict[str, Any]:
         "y": "epsilon (nats)",
         "log_x": True,
         "log_y": True,
-        "title": f"Price of accuracy: {plan.randomizer.name}, n = {plan.requirements.n:,}",
+        "title": f"Price of accuracy: {plan.randomizer.label}, n = {plan.requirements.n:,}",
     }
 
 
-def _print(plan: CollectionPlan, *, full: bool) -> None:
-    from rich.console import Console
+def _with_a_table(out: Path | None) -> str:
+    """How a plan goes on."""
+    place, before = ("plan.toml", "--out plan.toml keeps it, then: ") if out is None else (shlex.quote(str(out)), "")
+    return f"With a table: {before}dovetail check TABLE --private COLUMN --plan {place}"
 
-    title = f"Plan for {plan.requirements.n:,} people"
+
+def _blocks(plan: CollectionPlan, *, out: Path | None, full: bool) -> Iterator[str | Facts | Grid]:
+    title = f"Plan for {people_in_words(plan.requirements.n)}"
     if not full:
-        print_rows(title, short_plan_rows(plan))
-        typer.echo("--full prints the trade-off, other randomizers and every error.")
+        yield Facts(title, short_plan_rows(plan))
+        yield "--full prints the trade-off, other randomizers and every error."
+        yield _with_a_table(out)
         return
-    print_rows(title, plan_rows(plan))
-    console = Console()
-    console.print(_tradeoff(plan))
+    yield Facts(title, plan_rows(plan))
+    yield _tradeoff(plan)
     if plan.alternatives:
-        console.print(_alternatives(plan))
+        yield _alternatives(plan)
         for why, names in plan_objections(plan).items():
-            console.print(f"{', '.join(names)}: {why}", markup=False, highlight=False)
+            yield f"{', '.join(names)}: {why}"
 
 
-def _tradeoff(plan: CollectionPlan) -> Table:
-    table = _grid("Trade-off", ("epsilon0", "epsilon", "95 % error", "best guess", "gain"))
+def _tradeoff(plan: CollectionPlan) -> Grid:
+    rows = []
     for step in plan.tradeoff:
         guess = (ABSENT, ABSENT) if step.vulnerability is None else _risk_cells(plan, step)
-        chosen = "bold" if step.epsilon0 == plan.epsilon0 else ""
-        table.add_row(
-            upward(step.epsilon0), upward(step.epsilon), plan_error(plan, step.error95), *guess, style=chosen
-        )
-    return table
+        rows.append((upward(step.epsilon0), upward(step.epsilon), plan_error(plan, step.error95), *guess))
+    chosen = next((i for i, step in enumerate(plan.tradeoff) if step.epsilon0 == plan.epsilon0), None)
+    return Grid("Trade-off", ("epsilon0", "epsilon", "95 % error", "best guess", "gain"), rows, chosen)
 
 
 def _risk_cells(plan: CollectionPlan, step: TradeoffRow) -> tuple[str, str]:
@@ -393,29 +461,16 @@ def _risk_cells(plan: CollectionPlan, step: TradeoffRow) -> tuple[str, str]:
     return guess.best, guess.times
 
 
-def _alternatives(plan: CollectionPlan) -> Table:
+def _alternatives(plan: CollectionPlan) -> Grid:
     """Numbers alone: what speaks against a randomizer stands below, where it needs no narrow cell."""
-    table = _grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits"))
+    rows = []
     for row in plan.alternatives:
-        if row.epsilon0 is None or row.epsilon is None or row.error95 is None or row.report_bits is None:
-            table.add_row(row.randomizer, *(ABSENT,) * 4)
-            continue
-        numbers = (upward(row.epsilon0), upward(row.epsilon), plan_error(plan, row.error95), f"{row.report_bits:,}")
-        table.add_row(row.randomizer, *numbers)
-    return table
-
-
-def _grid(title: str, columns: tuple[str, ...]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        *columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for column in table.columns:
-        column.overflow = "fold"
-    table.columns[0].no_wrap = True
-    return table
+        numbers: tuple[str, ...] = (ABSENT,) * 4
+        if None not in (row.epsilon0, row.epsilon, row.error95, row.report_bits):
+            error = plan_error(plan, row.error95)  # type: ignore[arg-type]
+            numbers = (upward(row.epsilon0), upward(row.epsilon), error, f"{row.report_bits:,}")
+        rows.append((row.randomizer, *numbers))
+    return Grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits"), rows)
 
 
 def _one(texts: list[str] | None) -> Any:
@@ -452,7 +507,7 @@ def _plan_questions(
     """Several columns of the same people: what each way to ask them promises a person, and how accurate it is.
 
     `ask` in the file is "all", "joint" or "one"; all three stand side by side. Budget is what a person's reports
-    promise together whoever looks, epsilon what everything that is released promises her, attack what no proof can
+    promise together, epsilon what everything that is released promises her, attack what no proof can
     promise less than. The table itself is not read; epsilons and errors are those of `run`.
 
     Example: dovetail plan-questions survey.toml --n 1e5
@@ -460,6 +515,7 @@ def _plan_questions(
     from dovetail.core.verdict import warnings_of
     from dovetail.job.questions import questions_of
     from dovetail.job.questions_plan import plan_questions
+    from dovetail.report.document import to_jsonable
 
     asked = questions_of(config)
     if asked is None:
@@ -471,12 +527,14 @@ def _plan_questions(
             smallest=None if smallest_group is None else as_whole(smallest_group),
             progress=progress,
         )
+    central = ways[0].central
+    honest = central.n if central.trust == "shuffler" else central.honest_n  # whose dummies hide without any of them
     document = {
-        "schema_version": 1, "n": as_whole(n), "smallest": ways[0].central.n, "honest": ways[0].central.honest_n,
-        "delta": ways[0].central.delta, "ask": asked.head.ask, "ways": {way.ask: _way(way) for way in ways},
-        "notes": list(warnings_of(ways[0].central.delta, ways[0].central.n, honest=ways[0].central.honest_n)),
+        "schema_version": 1, "n": as_whole(n), "smallest": central.n, "honest": honest,
+        "delta": central.delta, "ask": asked.head.ask, "ways": {way.ask: _way(way) for way in ways},
+        "notes": list(warnings_of(central.delta, central.n, honest=honest)),
     }  # fmt: skip
-    print_json(document) if as_json else _print_questions(document)
+    show(to_jsonable(document) if as_json else document, *_question_blocks(document), as_json=as_json)
 
 
 def _way(way: PlannedWay) -> dict[str, Any]:
@@ -495,48 +553,31 @@ def _way(way: PlannedWay) -> dict[str, Any]:
 
 
 def _question(one: PlannedQuestion) -> dict[str, Any]:
-    measure = "share" if one.randomizer.question == "frequency" else "mean"
     return {
-        "column": one.column, "measure": measure, "epsilon0": one.randomizer.guarantee.epsilon,
+        "column": one.column, "measure": one.measure, "epsilon0": one.randomizer.guarantee.epsilon,
         "answers": one.expected, "standard_error": one.accuracy.standard_error, "error95": one.accuracy.error95,
         "population_error95": one.accuracy.population_error95,
     }  # fmt: skip
 
 
-def _print_questions(document: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from dovetail.core.display import downward
-    from dovetail.report.number_format import Unit
-
+def _question_blocks(document: dict[str, Any]) -> Iterator[str | Grid]:
     group = "" if document["smallest"] == document["n"] else f", {document['smallest']:,} in the smallest group"
     honest = "" if document["honest"] == document["smallest"] else f", {document['honest']:,} of them honest"
-    title = f"{document['n']:,} people{group}{honest}, delta {document['delta']:g}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    columns = [one["column"] for one in document["ways"]["all"]["questions"]]
-    for heading in ("asked", "budget", "epsilon", "attack", "protection", *(f"± {column}" for column in columns)):
-        left = heading in ("asked", "protection")
-        table.add_column(heading, justify="left" if left else "right", overflow="fold")
+    columns = [one["column"] for one in next(iter(document["ways"].values()))["questions"]]
+    rows = []
     for ask, way in document["ways"].items():
         errors = [Unit.of(one["measure"])(one["error95"], one["error95"], ROUND_CEILING) for one in way["questions"]]
-        losses = [
-            upward(way["budget"]),
-            upward(way["epsilon"]),
-            downward(way["attack_lower"]),
-            way["verdict"]["word"],
-        ]
-        table.add_row(WORDS[ask], *losses, *errors, style="bold" if ask == document["ask"] else "")
-    console = Console()
-    console.print(table)
-    console.print(
+        losses = (upward(way["budget"]), upward(way["epsilon"]), downward(way["attack_lower"]))
+        rows.append((WORDS[ask], *losses, way["verdict"]["word"], *errors))
+    heads = ("asked", "budget", "epsilon", "attack", "protection", *(f"± {column}" for column in columns))
+    chosen = list(document["ways"]).index(document["ask"])
+    yield Grid(f"{document['n']:,} people{group}{honest}, delta {document['delta']:g}", heads, rows, chosen)
+    yield (
         "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; "
         "protection: if the shuffler and the people counted on are honest; ±: how "
-        "far a share or mean of these people is off with 95 % probability at most. Bold: what the file asks.",
-        style="dim",
+        "far a share or mean of these people is off with 95 % probability at most. Bold: what the file asks."
     )
-    for note in document["notes"]:
-        console.print(note, markup=False, highlight=False)
+    yield from document["notes"]
 
 
 # `dovetail plan-strings`: which strings a search without a list of candidates would find.
@@ -571,11 +612,7 @@ def _plan_strings(
     }
     dummies = Dummies(2, epsilon, delta)
     if out is not None:
-
-        def write(place: Path) -> None:
-            place.write_text(_config(epsilon, delta, levels))
-
-        write_whole(out, write, force=force)
+        write_text(out, _config(epsilon, delta, levels), force=force)
     promise = Promise(epsilon, delta)
     verdict = judge(Promise(math.inf), shuffler=promise, people=promise, n=n)
     document = {

@@ -60,7 +60,7 @@ class Watch:
         self._shown = ""
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """What is being done, and how much of it is done."""
+        """Note the step of the job and how much of it is done."""
         if step != self.step:
             self.step, self.step_began = step, self.clock()
         self.done, self.total = done, total
@@ -85,7 +85,7 @@ class Watch:
                 self._shown = ""
 
     def line(self) -> str:
-        """What is being done, how far it is, for how long already, and for how long still where that is known."""
+        """Line of the progress: step, share done, seconds so far, and seconds left where they are known."""
         now, part = self.clock(), min(1.0, self.done / max(1, self.total))
         parts = [f"{self.title}: {printable(self.step)}"]
         if self.total > 1:
@@ -168,13 +168,13 @@ def each(things: Iterable[Thing], step: str) -> Iterator[Thing]:
 
 
 def faster() -> str:
-    """What would have made the loops of this process faster; empty where there were none, or nothing would."""
+    """Say what would have made the loops of this process faster; empty where nothing would."""
     loops = sys.modules.get("dovetail.core.compiled")
-    return "" if loops is None or loops.COMPILED else loops.HINT
+    return "" if loops is None or loops.COMPILED else loops.hint()
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody watches, on a terminal that can erase a line."""
+    """True if somebody watches, on a terminal that can erase a line."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

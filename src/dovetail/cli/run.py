@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dovetail.cli.options import add_verbs
-from dovetail.cli.output import Force, Full, Json, after_writing, print_json, print_summary, write_whole
+from dovetail.cli.output import Force, Full, Json, Paste, after_writing, print_json, print_summary, show, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import ParameterError
+from dovetail.table.data_section import read_toml
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,6 +44,9 @@ def _run(
         str | None,
         typer.Option(help="With --engine spark: local[4], spark://host:7077 or sc://host; default: local[*]."),
     ] = None,
+    dossier: Annotated[
+        bool, typer.Option("--dossier", help="Of a release, also the register's entry, questions and a label.")
+    ] = False,
     full: Full = False,
     as_json: Json = False,
 ) -> None:
@@ -50,7 +56,7 @@ def _run(
 
     mode = "rehearsal" knows the truth and is for planning: report.html and report.json, marked as such. mode =
     "release" draws from the operating system and writes sanitized.parquet besides; asked again, it reproduces the
-    first release. With --engine, [data] path is a folder of Parquet files or a glob, and the release is one, too.
+    first release. With --engine, [data] path is a folder of Parquet files or a glob, and a release is one, too.
     """
     from dovetail.core.errors import UnsupportedError
     from dovetail.engine.run import run as run_in_files
@@ -61,6 +67,8 @@ def _run(
     if engine is not None and force:
         raise UnsupportedError("--engine never replaces a release: name another place with --out.")
     target = out if out is not None else Path(f"{config.stem}-report")
+    if dossier and read_toml(config).get("mode") != "release":
+        raise UnsupportedError("--dossier is about a release: a rehearsal contains the truth and protects nobody.")
     with progress_bar(hidden=as_json) as progress:
         if engine is None:
             report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
@@ -70,18 +78,51 @@ def _run(
                 ledger=ledger, progress=progress,
             )  # fmt: skip
     document = report.document()
-    after = ["dovetail", "run", str(config), "--out", f"{config.stem}-release"]
+    if dossier:
+        write_dossier(document, target, force=force)
+    drawn = [] if engine is None else ["--engine", engine]
+    after = ["dovetail", "run", str(config), *drawn, "--out", f"{config.stem}-release"]
+    if engine is None:
+        after = _to_release(config) or after
     if document["mode"] == "release":
-        after = _estimate_again(document, target) if engine is None else []
+        after = _go_on(document, target, in_memory=engine is None)
     with after_writing(target):
         print_json(document) if as_json else print_summary(document, target, after=after, full=full)
 
 
-def _estimate_again(document: dict[str, Any], folder: Path) -> list[str]:
-    """The command that estimates from the released table, where one verb does that."""
+def _to_release(config: Path) -> list[str]:
+    """The command that makes a release of a rehearsal's configuration; none where it sets what releases refuse."""
+    raw = read_toml(config)
+    if {"seed", "attack"} & raw.keys() or "compare" in raw.get("shuffle", {}) or "questions" in raw:
+        return []
+    confirmed = ["--set", "unconfirmed = []"] if raw.get("data", {}).get("unconfirmed") else []
+    return ["dovetail", "check", str(config), "--set", 'mode = "release"', *confirmed]
+
+
+def write_dossier(document: dict[str, Any], folder: Path, *, force: bool) -> None:
+    """Write what a reviewer asks for into `folder`/dossier."""
+    from dovetail.report.dossier import dossier
+
+    (folder / "dossier").mkdir(exist_ok=True)
+    for name, text in dossier(document).items():
+        write_whole(folder / "dossier" / name, partial(_write_text, text), force=force)
+
+
+def _write_text(text: str, place: Path) -> None:
+    place.write_text(text, "utf-8")
+
+
+def _go_on(document: dict[str, Any], folder: Path, *, in_memory: bool) -> list[str]:
+    """The command that reads the release again, where one verb does that."""
     from dovetail.report.sentences import has_dummies
 
-    plain = document["collection"]["kind"] in ("categorical", "numeric") and not has_dummies(document["central"])
+    if document["collection"]["kind"] == "tables":
+        return ["dovetail", "synthesize", str(folder), "--out", "synthetic.parquet"]
+    plain = (
+        in_memory
+        and document["collection"]["kind"] in ("categorical", "numeric")
+        and not has_dummies(document["central"])
+    )
     return ["dovetail", "estimate", str(folder / "sanitized.parquet")] if plain else []
 
 
@@ -141,7 +182,7 @@ def loads(rng: Entropy) -> pl.DataFrame:
     import numpy as np
     import polars as pl
 
-    from dovetail.datasets.synthetic_loads import synthetic_loads
+    from dovetail.datasets.houses import synthetic_loads
 
     devices, rounds = 64, 120
     watts = synthetic_loads(devices, rounds, minutes=1.0, start=420.0, rng=rng)
@@ -170,7 +211,7 @@ def _demo(
         int, typer.Option(min=2, help="Batches that each attack is tried on; more narrow its interval.")
     ] = 10,
     save_table: Annotated[
-        Path | None, typer.Option(help="Also write the table as CSV, to try `dovetail run` on it.")
+        Path | None, typer.Option(help="Write the table as CSV and rehearse nothing: to try `check` and `run` on it.")
     ] = None,
     force: Force = False,
     full: Full = False,
@@ -184,7 +225,7 @@ def _demo(
     if stream and private is not None:
         raise ParameterError("--private is a column of the survey; --stream has none of it.")
     from dovetail.core.entropy import simulation
-    from dovetail.datasets.redbook import redbook
+    from dovetail.datasets.people import redbook
     from dovetail.job.run import run
 
     table = loads(simulation(seed)) if stream else redbook()
@@ -194,16 +235,22 @@ def _demo(
     if save_table is not None:
         named = table if stream else table.with_row_index("id")
         write_whole(save_table, named.write_csv, force=force)
+        _tell_table(save_table, named.height, config["data"]["private"], as_json=as_json)
+        return
     with progress_bar(hidden=as_json) as progress:
         report = run(config, table=table, out=out, force=force, progress=progress)
     document = report.document()
-    after = ["dovetail", "demo", "--save-table", "survey.csv", "--force"]
-    if stream:
-        after = ["dovetail", "demo", "--stream", "--save-table", "loads.csv", "--force"]
-    if save_table is not None:
-        after = ["dovetail", "check", str(save_table), "--private", config["data"]["private"]]
+    after = ["dovetail", "demo", *(["--stream"] if stream else []), "--save-table"]
+    after += ["loads.csv" if stream else "survey.csv", "--force"]
     with after_writing(out):
         print_json(document) if as_json else print_summary(document, out, after=after, full=full)
+
+
+def _tell_table(place: Path, rows: int, private: str, *, as_json: bool) -> None:
+    """Say where the table is, and how to go on with it."""
+    following = shlex.join(["dovetail", "check", str(place), "--private", private])
+    document = {"n": rows, "files": {"table": str(place)}, "next": following}
+    show(document, f"{place}: {rows:,} rows", "Next:", Paste(f"  {following}"), as_json=as_json)
 
 
 def register(app: typer.Typer) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
+from dovetail.account.gaussian_dummies import Message
 from dovetail.cli.options import (
-    GroupOptions,
     RandomizerName,
     RandomizerSettings,
     ShufflerSettings,
@@ -20,44 +21,66 @@ from dovetail.cli.options import (
     add_verbs,
     chosen,
     given,
-    shuffle_section,
+    section_options,
 )
 from dovetail.cli.output import Facts, Force, Grid, Json, Seed, description_of, entropy_of, show, write_reports
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
+from dovetail.core.missing import Missing
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.settings import split_names
-from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, FrequencyRandomizer, NumericRandomizer, Shuffler
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, Shuffler
 from dovetail.job.build import build_collection, build_randomizer, fit_beside
-from dovetail.job.config import EstimateSection, RandomizeSection, RunConfig, ShuffleSection, parse_config
+from dovetail.job.collection import AnyDummies, noise_of
+from dovetail.job.config import (
+    EstimateSection,
+    GroupsSection,
+    RandomizeSection,
+    RunConfig,
+    ShuffleSection,
+    parse_config,
+)
 from dovetail.job.evaluate import estimates
-from dovetail.report.document import IntervalEstimates, Missing, to_jsonable
+from dovetail.noise.local import Local
+from dovetail.question.number import Number
+from dovetail.question.shares import Shares
+from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, randomizer_kind
+from dovetail.report.document import IntervalEstimates, to_jsonable
 from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.sampling.dummies import (
+    Dummies,
+    GaussianDummies,
+    SeveralDummies,
+    SparseDummies,
+    TruncatedGaussian,
+    UserDummies,
+)
 from dovetail.table.csv_text import WrittenOtherwise
 from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.released import describe_reports, described_columns, from_columns, report_columns, to_columns
 
+if TYPE_CHECKING:
+    DataOptions = Any
+    GroupOptions = Any
+else:
+    DataOptions = section_options(
+        "DataOptions", DataSection, "categories", "lower", "upper", "grid", "public", "person", "missing", "clip"
+    )
+    GroupOptions = section_options(
+        "GroupOptions", GroupsSection, "labels", "points", "radius", "nearest", "lists", "edges", "hops", "ids"
+    )
+
+
+def shuffle_section(shuffler: str | None, alpha: float | None, groups: GroupOptions, settings: Any) -> dict[str, Any]:
+    """The section [shuffle]: the best shuffler with alpha, inside groups without it, else a uniform one."""
+    found = groups.section()
+    name = shuffler or ("uniform" if not found else "within_groups" if alpha is None else "best")
+    return given({"shuffler": name, "alpha": alpha, "groups": found or None, **chosen(settings)})
+
+
 # `dovetail randomize`: the device stage on a file.
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    """The section [data] but for table and private column."""
-
-    categories: Annotated[str | None, typer.Option(help="Declared categories, separated by commas.")] = None
-    lower: Annotated[float | None, typer.Option(help="Numbers: declared lower bound.")] = None
-    upper: Annotated[float | None, typer.Option(help="Numbers: declared upper bound.")] = None
-    grid: Annotated[
-        float | None, typer.Option(help="Numbers: grid step; default a 32nd of the range for laplace.")
-    ] = None
-    public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = ""
-    person: Annotated[str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")] = None
-    missing: Annotated[str, typer.Option(help="refuse, or the category for missing values.")] = "refuse"
-
-    def section(self) -> dict[str, Any]:
-        """The keys of [data]."""
-        lists = {"categories": split_names(self.categories) or None, "public": split_names(self.public)}
-        return given(asdict(self) | lists)
 
 
 def _randomize(
@@ -212,7 +235,7 @@ class MadeOptions:
     grid: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
 
     def told(self, settings: Any) -> dict[str, Any]:
-        """What the options say; empty without --randomizer."""
+        """Return what the options say; empty without --randomizer."""
         found = given(asdict(self) | {"categories": split_names(self.categories) or None}) | chosen(settings)
         if self.randomizer is None:
             if found:
@@ -246,14 +269,9 @@ def _estimate(
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = _made(reports, options.told(settings))
-    for key, what in (
-        ("dummies", "dummies of the shuffler"),
-        ("user_dummies", "dummies of people"),
-        ("classes", "reports of different epsilons"),
-    ):
-        if made.get(key):
-            raise DataError(f"{reports}: holds {what}; its estimates are those of the report beside it.")
-    known, randomizer = made.get("categories"), _randomizer(made)
+    if made.get("classes"):
+        raise DataError(f"{reports}: holds reports of different epsilons; its estimates are in the report beside it.")
+    question, noise, people = asked_in(made, table.height)
     public, wanted = table.drop(report_columns(table)), split_names(by)
     for name in wanted:
         if name not in public.columns:
@@ -263,9 +281,9 @@ def _estimate(
     beside: pl.DataFrame | Missing = public if wanted else Missing("no grouping column was asked for")
     tell(f"estimate from {table.height:,} reports")
     answer = estimates(
-        randomizer, from_columns(randomizer, table, known), beside,
-        Identity(table.height) if section is None else fit_beside(section, public, n=table.height),
-        wanted=EstimateSection(by=wanted, min_group_size=min_group_size), labels=known or ["mean"], truth=None,
+        question, noise, Identity(table.height) if section is None else fit_beside(section, public, n=table.height),
+        people, from_columns(noise.randomizer, table, question.names), beside,
+        wanted=EstimateSection(by=wanted, min_group_size=min_group_size), truth=None,
     )  # fmt: skip
     blocks = _blocks(answer.overall, answer.groups, answer.withheld)
     show(to_jsonable(answer), *blocks, as_json=as_json)
@@ -291,13 +309,49 @@ def _made(reports: Path, told: dict[str, Any]) -> dict[str, Any]:
     return {**told, "shuffle": made.get("shuffle")} if told else made
 
 
-def _randomizer(made: dict[str, Any]) -> FrequencyRandomizer | NumericRandomizer:
+def asked_in(made: dict[str, Any], reports: int) -> tuple[Question, Noise, People]:
+    """The question that released reports answer, the noise in them, and how many people sent them."""
     domain = given({key: made.get(key) for key in ("categories", "lower", "upper", "grid")})
-    own = [one.name for one in RANDOMIZERS[made["randomizer"]].settings()]
-    asked = given({key: made.get(key) for key in ("randomizer", "epsilon", *own)})
     data = parse_section(DataSection, {"private": "report", **domain}, name="options")
-    section = parse_section(RandomizeSection, asked, name="options", at="randomize")
-    return build_randomizer(section, data, tuple(data.categories) if data.categories else None)
+    added = made.get("dummies") or made.get("user_dummies") or {}
+    people = People(added.get("people", reports), pl.DataFrame(), added.get("honest"))
+    question: Question = Number.of(data, None) if data.numeric else Shares.of(data, data.categories)
+    if made.get("question"):
+        settings = dict(made["question"])
+        question = QUESTIONS[settings.pop("ask")](**settings)
+    if made["randomizer"] == OpenAnswers.name:
+        own: Any
+        if data.numeric:
+            digits = len(added.get("reaches", ()))
+            points = 3**digits if digits else round((data.upper - data.lower) / data.grid) + 1  # type: ignore[operator]
+            own = OpenNumbers(float(data.lower or 0.0), float(data.upper or 0.0), points)
+        else:
+            own = OpenAnswers(len(data.categories or ()))
+    else:
+        kept = [one.name for one in randomizer_kind(made["randomizer"]).settings()]
+        asked = given({key: made.get(key) for key in ("randomizer", "epsilon", *kept)})
+        own = build_randomizer(parse_section(RandomizeSection, asked, name="options", at="randomize"), question)
+    if not added:
+        return question, Local(own), people
+    dummies = _added(added, own.points if data.numeric else own.k, question)
+    return question, noise_of(own, dummies, symbols=question.symbols), people
+
+
+def _added(added: dict[str, Any], symbols: int, question: Question) -> AnyDummies:
+    """The dummies that a release says it holds."""
+    if "rate" in added:
+        return UserDummies(symbols, added["rate"])
+    if added.get("sparse"):
+        return SparseDummies(symbols, added["epsilon"])
+    if "reaches" in added:
+        reaches = tuple(added["reaches"])
+        return Message(Fraction(added["variance"]), tuple(3**k for k in range(len(reaches))), reaches)
+    if "each" in added:
+        laws = tuple(TruncatedGaussian(Fraction(one), reach) for one, reach in added["each"])
+        return SeveralDummies(laws, question.lists)
+    if "variance" in added:
+        return GaussianDummies(symbols, TruncatedGaussian(Fraction(added["variance"]), added["reach"]))
+    return Dummies(symbols, added["epsilon"], added["delta"])
 
 
 def _blocks(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, Any]]) -> Iterator[Grid | str]:
@@ -316,7 +370,7 @@ def _blocks(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, An
         )
     ]
     columns = ("group", "label", "estimate", "standard error", "interval", "n")
-    yield Grid("Estimates with 95 % intervals", columns, rows, left=2)
+    yield Grid("Estimates with 95 % intervals", columns, rows)
     for item in withheld:
         yield f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)"
 

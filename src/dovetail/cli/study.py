@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.options import add_verbs
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.output import Facts, Json, show
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError
 
@@ -32,7 +32,14 @@ def _study(
     full: Annotated[bool, typer.Option("--full", help="The size of the claim instead of a toy.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of public data sets; default $DOVETAIL_DATA.")] = None,
     pudf: Annotated[
-        Path | None, typer.Option(help="For fig8p: the Texas discharges; default $DOVETAIL_PUDF.")
+        Path | None,
+        typer.Option(
+            help="For fig4p: the Texas discharges; default $DOVETAIL_PUDF, and without it a made-up stand-in."
+        ),
+    ] = None,
+    hospitals: Annotated[
+        Path | None,
+        typer.Option(help="With --pudf: a table hospital,latitude,longitude; default $DOVETAIL_HOSPITALS."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table and the picture.")] = Path("study-out"),
     as_json: Json = False,
@@ -46,25 +53,26 @@ def _study(
     """
     if name is None:
         titles = {study: claim_of(study) for study in studies()}
-        print_json(titles) if as_json else print_rows("Studies", titles)
+        show(titles, Facts("Studies", titles), as_json=as_json)
         return
     study = study_of(name)[0]
     if data is not None:
         if not data.is_dir():
             raise DataError(f"{data}: no such folder of data sets.")
         os.environ["DOVETAIL_DATA"] = str(data)
-    if pudf is not None:
-        if name != "fig8p":
-            raise ParameterError(f"--pudf goes with fig8p, got {name}.")
-        os.environ["DOVETAIL_PUDF"] = str(pudf)
+    for option, file, variable in (
+        ("--pudf", pudf, "DOVETAIL_PUDF"), ("--hospitals", hospitals, "DOVETAIL_HOSPITALS")
+    ):  # fmt: skip
+        if file is not None:
+            if name != "fig4p":
+                raise ParameterError(f"{option} goes with fig4p, got {name}.")
+            os.environ[variable] = str(file)
     tell(f"{name} in {'full' if full else 'toy'} size")
     with _folder(out):
         document = reproduce(name, full=full, out=out)
-    if as_json:
-        print_json(document)
-        return
     rows = {claim: "holds" if held else "DOES NOT HOLD" for claim, held in document["verdict"].items()}
-    print_rows(claim_of(study), {**rows, "table": f"{len(document['rows'])} rows", "files": str(out)})
+    rows |= {"table": f"{len(document['rows'])} rows", "files": str(out)}
+    show(document, Facts(claim_of(study), rows), as_json=as_json)
 
 
 @contextmanager

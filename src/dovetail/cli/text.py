@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dovetail.cli.options import add_verbs, as_share
-from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_whole
-from dovetail.cli.progress import progress_bar
+from dovetail.cli.output import Facts, Force, Grid, Json, Seed, check_free, entropy_of, show, write_text, write_whole
+from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.checks import share
 from dovetail.core.display import upward
 from dovetail.core.errors import DataError, OutputError, ParameterError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dovetail.text.deep_candidate import DeepCandidate, SentenceDP
     from dovetail.text.documents import Document
-    from dovetail.text.recoder_fit import RecoderTrial
+    from dovetail.text.recoder import RecoderTrial
     from dovetail.text.release import DocumentRelease
 
 
@@ -79,29 +79,13 @@ def numbers(name: str, text: str) -> list[float]:
         raise ParameterError(f"--{name} must be numbers separated by commas, got {text!r}.") from None
 
 
-def check_report(place: Path | None, *, force: bool) -> None:
-    """Refuse a report that could not be written, before the work."""
-    if place is None:
-        return
-    if place.exists() and not force:
-        raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
-    if not place.parent.is_dir():
-        raise OutputError(f"{place}: its folder is missing.")
-
-
 def write_report(place: Path | None, document: dict[str, Any], *, force: bool) -> None:
     """The HTML page of a document, where one is asked for; the document then names it."""
     if place is None:
         return
-    from dovetail.cli.output import write_whole
     from dovetail.report.html import render_text
 
-    page = render_text(document)
-
-    def write(scratch: Path) -> None:
-        scratch.write_text(page, encoding="utf-8")
-
-    write_whole(place, write, force=force)
+    write_text(place, render_text(document), force=force)
     document["files"] = {**document.get("files", {}), "report": str(place)}
 
 
@@ -137,21 +121,20 @@ def _candidates(
     from dovetail.text.candidates import Candidates, candidates_bytes
     from dovetail.text.documents import PublicDocuments
     from dovetail.text.encoders import SentenceEncoder, SentenceModel, SVDEncoder
-    from dovetail.text.recoder_fit import fit_recoder
+    from dovetail.text.recoder import fit_recoder
 
+    tell("read the public documents")
     texts = PublicDocuments(documents.read(public))
+    tell(f"fit {encoder} to {len(texts.documents):,} documents")
     fitted: SentenceEncoder = SVDEncoder.fit(texts, dimension=dimension) if encoder == "svd" else SentenceModel()
     trial = None if recode is None else fit_recoder(texts, fitted, epsilon=recode)
     fitted = fitted if trial is None else trial.encoder
+    tell("embed the candidates")
     made = Candidates.from_documents(
         texts, fitted, fewest_sentences=fewest_sentences, clusters=clusters, projections=projections
     )
     content = candidates_bytes(made, fitted)
-
-    def write(scratch: Path) -> None:
-        scratch.write_bytes(content)
-
-    write_whole(out, write, force=force)
+    write_whole(out, lambda scratch: scratch.write_bytes(content), force=force)
     document = {
         "candidates": made.m, "documents": len(texts.documents), "dimension": made.d, "encoder": fitted.name,
         "classes": len(set(made.labels or ())), "digest": made.digest, "files": {"candidates": str(out)},
@@ -161,15 +144,13 @@ def _candidates(
             "kept": trial.kept, "agreement": trial.agreement, "agreement_before": trial.agreement_before,
             "documents": trial.documents,
         }  # fmt: skip
-    if as_json:
-        print_json(document)
-    else:
-        said = {} if trial is None else {"recoder": _recoder(trial)}
-        print_rows("Candidates", {
-            "candidates": f"{made.m:,} of {len(texts.documents):,} public documents, in {out}",
-            "encoder": f"{fitted.name}, {made.d} numbers for a sentence",
-            "classes": str(document["classes"] or "none (--label COLUMN names them)"), **said,
-        })  # fmt: skip
+    rows = {
+        "candidates": f"{made.m:,} of {len(texts.documents):,} public documents, in {out}",
+        "encoder": f"{fitted.name}, {made.d} numbers for a sentence",
+        "classes": str(document["classes"] or "none (--label COLUMN names them)"),
+        **({} if trial is None else {"recoder": _recoder(trial)}),
+    }
+    show(document, Facts("Candidates", rows), as_json=as_json)
 
 
 def _recoder(trial: RecoderTrial) -> str:
@@ -215,6 +196,7 @@ def _plan(
     choose("selection", selection, SELECTIONS)
     check_probability("probability", probability)
     setting: dict[str, Any] = {"candidates": candidates, "lead": depth, "selection": selection}
+    tell("weigh budgets and good candidates")
     if epsilon is None:
         b = 1 if good is None else good
         spent = least_epsilon(good=b, sure=probability, **setting)
@@ -226,14 +208,12 @@ def _plan(
         "b": b, "epsilon": spent, "probability": reached, "candidates": candidates, "depth": depth,
         "utility": utility, "selection": selection,
     }  # fmt: skip
-    if as_json:
-        print_json(document)
-    else:
-        print_rows("Plan", {
-            "good candidates": f"{b:,} of {candidates:,}, leading by {depth:g} sentences",
-            "epsilon of a sentence": f"{spent:.6g}",
-            "a good one is released with probability": f"{reached:.4f}",
-        })  # fmt: skip
+    rows = {
+        "good candidates": f"{b:,} of {candidates:,}, leading by {depth:g} sentences",
+        "epsilon of a sentence": f"{spent:.6g}",
+        "a good one is released with probability": f"{reached:.4f}",
+    }
+    show(document, Facts("Plan", rows), as_json=as_json)
 
 
 # `dovetail text evaluate`: what released embeddings are good for, on documents whose classes are known.
@@ -255,6 +235,10 @@ def _evaluate(
         int, typer.Option(help="Documents that are scored at most, chosen at random; that bounds the time.", min=1)
     ] = 500,
     seed: Annotated[int, typer.Option(help="Of the simulation.", min=0)] = 1,
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="File (.jsonl) that keeps each row once it is computed; called again, goes on."),
+    ] = None,
     report: ReportFile = None,
     force: Force = False,
     as_json: Json = False,
@@ -263,39 +247,45 @@ def _evaluate(
 
     A rehearsal on simulated randomness: its scores tell of these documents, so use documents that may be told of.
 
+    Interrupted, it prints what it has. With --rows nothing is lost when it is killed either, and more epsilons or
+    utilities may be asked for later.
+
     Example: dovetail text evaluate labelled.jsonl --label archive --candidates candidates.npz --epsilon 3,10
     """
     from dovetail.text.candidates import read_candidates
-    from dovetail.text.release import RehearsedRelease, rehearse_documents
+    from dovetail.text.release import RehearsedRows, rehearse_documents
 
     if columns.label is None:
         raise ParameterError("--label must name the column of classes.")
-    check_report(report, force=force)
+    check_free(report, force=force)
     public, encoder = read_candidates(candidates)
     private = columns.read(documents, most_sentences)
     if any(one.label is None for one in private):
         raise DataError(f"{documents}: every document must have a class in {columns.label!r}.")
-    rows, interrupted = list[RehearsedRelease](), False
+    setting: dict[str, Any] = {
+        "selection": selection, "repetitions": repetitions, "seed": seed, "most_documents": scored,
+        "by_sentences": [_whole(one) for one in (by_sentences or "").split(",") if one],
+    }  # fmt: skip
+    found, interrupted = RehearsedRows.of(rows, private, public, setting), False
     try:
         with progress_bar(hidden=as_json) as progress:
             for row in rehearse_documents(
                 private, public, encoder, epsilons=numbers("epsilon", epsilon),
-                utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
-                seed=seed, most_documents=scored, progress=progress,
-                by_sentences=[_whole(one) for one in (by_sentences or "").split(",") if one],
+                utilities=[one.strip() for one in utility.split(",")], known=found.known,
+                progress=progress, **setting,
             ):  # fmt: skip
-                rows.append(row)
+                found.keep(row)
     except KeyboardInterrupt:
-        if not rows:
+        if not found.rows:
             raise
         interrupted = True
         typer.echo("interrupted: what was computed until then follows", err=True)
     document: dict[str, Any] = {
         "documents": len(private), "scored": min(len(private), scored), "candidates": public.m,
-        "interrupted": interrupted, "rows": [asdict(one) for one in rows],
+        "interrupted": interrupted, "rows": [asdict(one) for one in found.rows],
     }  # fmt: skip
     write_report(report, document, force=force)
-    print_json(document) if as_json else _print(document["rows"])
+    show(document, *_evaluation(document["rows"]), as_json=as_json)
 
 
 def _whole(text: str) -> int:
@@ -305,29 +295,22 @@ def _whole(text: str) -> int:
         raise ParameterError(f"--by-sentences must be whole numbers separated by commas, got {text!r}.") from None
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
+def _evaluation(rows: list[dict[str, Any]]) -> Iterator[str | Grid]:
     parts = len({row["sentences"] for row in rows}) > 1
-    table = Table(title="Released embeddings", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    columns = ["release", *(["sentences"] if parts else []), "epsilon", "macro-F1", "±", "accuracy", "same class"]
-    for name in columns:
-        first = name == "release"
-        table.add_column(name, justify="left" if first else "right", min_width=24 if first else None)
+    cells = []
     for row in rows:
-        epsilon = "-" if row["epsilon"] is None else f"{row['epsilon']:g}"
         made, share = row["score"], row["same_class"]
-        table.add_row(
-            row["release"], *([row["sentences"]] if parts else []), epsilon, f"{made['macro_f1']:.3f}",
-            f"{made['macro_f1_deviation']:.3f}", f"{made['accuracy']:.3f}", "" if share is None else f"{share:.2f}",
-        )  # fmt: skip
-    Console().print(table)
-    typer.echo("same class: of a document's ten best candidates, without privacy, the share of its own class")
+        epsilon = "-" if row["epsilon"] is None else f"{row['epsilon']:g}"
+        cells.append((
+            row["release"], *([row["sentences"]] if parts else []), epsilon,
+            f"{made['macro_f1']:.3f}", f"{made['macro_f1_deviation']:.3f}", f"{made['accuracy']:.3f}",
+            "" if share is None else f"{share:.2f}",
+        ))  # fmt: skip
+    heads = ("release", *(["sentences"] if parts else []), "epsilon", "macro-F1", "±", "accuracy", "same class")
+    yield Grid("Released embeddings", heads, cells)
+    yield "same class: of a document's ten best candidates, without privacy, the share of its own class"
     others = (f"{row['release']}: epsilon is for {row['unit']}" for row in rows if "incomparable" in row["unit"])
-    for line in dict.fromkeys(others):
-        typer.echo(line)
+    yield from dict.fromkeys(others)
 
 
 # `dovetail text attack`: how often a released embedding gives a sentence away.
@@ -359,7 +342,7 @@ def _attack(
     from dovetail.text.candidates import read_candidates
     from dovetail.text.release import rehearse_attacks
 
-    check_report(report, force=force)
+    check_free(report, force=force)
     public, encoder = read_candidates(candidates)
     private = columns.read(documents, most_sentences)
     with progress_bar(hidden=as_json) as progress:
@@ -372,22 +355,18 @@ def _attack(
         "attacks": [{"epsilon": spent, **asdict(one)} for spent, one in rows],
     }  # fmt: skip
     write_report(report, document, force=force)
-    print_json(document) if as_json else _print_attacks(document["attacks"])
+    show(document, *_attack_blocks(document["attacks"]), as_json=as_json)
 
 
-def _print_attacks(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="A sentence of a document", title_justify="left", title_style="bold")
-    for name in ("attack", "of", "epsilon", "chance", "nearest", "best", "±", "bound"):
-        table.add_column(name, justify="left" if name == "attack" else "right")
-    for row in rows:
-        shares = (f"{row[name]:.3f}" for name in ("chance", "nearest", "best", "best_error", "bound"))
-        table.add_row(row["attack"], str(row["possible"]), f"{row['epsilon']:g}", *shares)
-    table.caption = "best: knows the mechanism and every other sentence; bound: what epsilon implies for anybody"
-    table.caption_justify = "left"
-    Console().print(table)
+def _attack_blocks(rows: list[dict[str, Any]]) -> Iterator[str | Grid]:
+    shares = ("chance", "nearest", "best", "best_error", "bound")
+    cells = [
+        (row["attack"], str(row["possible"]), f"{row['epsilon']:g}", *(f"{row[name]:.3f}" for name in shares))
+        for row in rows
+    ]
+    heads = ("attack", "of", "epsilon", "chance", "nearest", "best", "±", "bound")
+    yield Grid("A sentence of a document", heads, cells)
+    yield "best: knows the mechanism and every other sentence; bound: what epsilon implies for anybody"
 
 
 # `dovetail text protect`: private documents become public embeddings.
@@ -433,7 +412,7 @@ def _protect(
     from dovetail.text.release import release_documents
 
     _check_place(out, force=force)
-    check_report(report, force=force)
+    check_free(report, force=force)
     share("delta", delta)
     public, encoder = read_candidates(candidates)
     mechanism = DeepCandidate.of(public, epsilon=epsilon, utility=utility, selection=selection)
@@ -453,7 +432,7 @@ def _protect(
     if report is not None:
         write_report(report, {**document, "guarantee_lines": lines}, force=force)
         document["files"]["report"] = str(report)
-    print_json(document) if as_json else print_rows("Protected", {**lines, **_alone(made)})
+    show(document, Facts("Protected", {**lines, **_alone(made)}), as_json=as_json)
 
 
 def _check_place(out: Path, *, force: bool) -> None:
@@ -461,8 +440,7 @@ def _check_place(out: Path, *, force: bool) -> None:
         raise OutputError(f"{out}: must end in .parquet, .jsonl or .csv.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise OutputError(f"{out}: its folder is missing or cannot be written; nothing was released.")
-    if out.exists() and (out.is_dir() or not force):
-        raise OutputError(f"{out}: exists already; use --force to replace it, or name another place.")
+    check_free(out, force=force)
 
 
 def _write(table: pl.DataFrame, place: Path, kind: str) -> None:
@@ -511,7 +489,7 @@ def _amplified(guarantee: SentenceDP, most_sentences: int | None, documents: int
 
 
 def _lines(document: dict[str, Any]) -> dict[str, str]:
-    """What is promised, in words, for terminal and page."""
+    """Put the guarantee in words, for terminal and page."""
     whole = document["whole_document_epsilon"]
     rows = {
         "documents": f"{document['documents']:,} in {document['files']['released']}",
@@ -547,7 +525,7 @@ def _shuffle_line(made: dict[str, Any]) -> str:
 
 
 def _alone(made: DocumentRelease) -> dict[str, str]:
-    """Local counts: for whoever has the documents, and on no page."""
+    """Local counts: for anybody who has the documents, and on no page."""
     if made.drawn is None or not (made.drawn.unread or made.drawn.empty):
         return {}
     return {

@@ -49,12 +49,25 @@ GROUPS = {
             "dovetail.cli.stages",
             "Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.",
         ),
+        "synthesize": (
+            "dovetail.cli.from_report",
+            "Write a table of made-up people from a release of all two-way tables, and say which pairs it "
+            "is good for.",
+        ),
+        "refine": (
+            "dovetail.cli.from_report",
+            "Write the configuration of the next round: finer bins where the intervals of the last round lie.",
+        ),
     },
     "Numbers": {
         "account": (
             "dovetail.cli.account",
             "Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the "
             "largest epsilon0.",
+        ),
+        "audit": (
+            "dovetail.cli.audit",
+            "Is a privacy claim what it says: proved, possible, or impossible because a known attack needs more.",
         ),
         "compose": (
             "dovetail.cli.compare",
@@ -88,6 +101,11 @@ GROUPS = {
         "collect": (
             "dovetail.cli.collect",
             "The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.",
+        ),
+        "survey": (
+            "dovetail.cli.survey",
+            "A survey that anybody can host: a page that randomizes answers in the browser, and the servers "
+            "behind it.",
         ),
     },
     "Research": {

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.options import add_verbs
-from dovetail.core.extras import require
 
 
 def _web(
@@ -25,8 +24,6 @@ def _web(
 
     Example: dovetail web --no-open
     """
-    for module in ("starlette", "uvicorn"):
-        require(module, extra="web")
     from dovetail.web.app import serve
 
     serve(host=host, port=port, browse=open, tell=typer.echo)

@@ -45,12 +45,13 @@ _DOMAIN = b"dovetail batch v1\0"
 
 @dataclass(frozen=True)
 class Header:
-    """What a batch says of itself.
+    """Signed header of a batch.
 
     dropped : valid reports of these rounds that are not in the batch, by reason, as the campaign's rules have it.
-    people : where there are dummies: distinct devices. Where people send them that is half of the entries.
+    people : where there are dummies: distinct devices. Where people send them each sent as many entries.
     dummies : where the shuffler adds them: the law of all entries but one of each device, as numerator, denominator
-        and reach of `TruncatedGeometric`. How many of each symbol there are stands nowhere.
+        and reach of `TruncatedGeometric`, and 2 behind those of `TruncatedGaussian`. How many of each symbol
+        there are stands nowhere.
     parts : how many there are, where the batch goes in parts.
     classes : where people have different epsilons: how many of them are of each class, from the smallest epsilon on.
     """
@@ -63,7 +64,7 @@ class Header:
     sha256: str  # of the body, or of the list of its parts, hex
     dropped: dict[str, int]
     people: int | None = None
-    dummies: tuple[int, int, int] | None = None
+    dummies: tuple[int, ...] | None = None
     parts: int | None = None
     classes: tuple[int, ...] | None = None
 
@@ -102,7 +103,7 @@ class Header:
         return header
 
     def _sound(self) -> bool:
-        """Whether every field is of its type and range: the header came from outside."""
+        """True if every field is of its type and range: the header came from outside."""
         return (
             isinstance(self.campaign, str)
             and all(_hex(text, length) for text, length in ((self.digest, 64), (self.batch, 32), (self.sha256, 64)))
@@ -124,8 +125,9 @@ class Header:
         if self.people is None:
             return self.dummies is None
         if self.dummies is None:
-            return _whole(self.people, 0) and CAP * self.people == self.count
-        law = len(self.dummies) == 3 and all(_whole(number, 1) for number in self.dummies)
+            return _whole(self.people, 1) and self.count % self.people == 0 and self.count >= CAP * self.people
+        law = all(_whole(number, 1) for number in self.dummies) and self.dummies[3:] in ((), (2,))
+        law = law and len(self.dummies) >= 3
         return law and _whole(self.people, 0) and self.people <= self.count
 
 

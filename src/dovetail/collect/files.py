@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,16 +12,20 @@ from stat import S_IMODE
 from typing import Annotated, Any, Literal
 
 import tomlkit
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from pydantic import Field
 
 from dovetail.collect.http import host_of
 from dovetail.collect.logs import AuditLog, audit_key
+from dovetail.ledger.files import replace_durably, sync
 from dovetail.table.data_section import Section
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.endpoint import is_loopback
 from dovetail_protocol.errors import ConfigError, DovetailError, OutputError
 from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
 from dovetail_protocol.succession import HandOver
+from dovetail_protocol.tokens import TokenKey
 
 
 def load_campaign(path: Path, owner: VerifyingKey | None = None) -> Campaign:
@@ -53,7 +57,7 @@ def save_secret(content: str, path: Path) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    sync_folder(path.parent)  # what is sealed for these keys must open after a power cut
+    sync(path.parent)  # what is sealed for these keys must open after a power cut
 
 
 def load_keys(path: Path, role: Role) -> RoleKeys:
@@ -72,14 +76,19 @@ def load_keys(path: Path, role: Role) -> RoleKeys:
     return keys
 
 
-def secret_line(path: Path, what: str) -> str:
-    """The only line of a file that nobody else can read, such as "a password"; no error repeats it."""
+def read_secret(path: Path, what: str) -> str:
+    """The text of a file that nobody else can read, such as "a key"; no error repeats it."""
     try:
         content, mode = _read(path)
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: no file with {what} that can be read.") from None
     _require_private(path, mode)
-    lines = content.splitlines()
+    return content
+
+
+def secret_line(path: Path, what: str) -> str:
+    """The only line of such a file."""
+    lines = read_secret(path, what).splitlines()
     if len(lines) != 1 or not lines[0].strip():
         raise ConfigError(f"{path} must hold {what} in one line, and nothing else.")
     return lines[0].strip()
@@ -99,13 +108,39 @@ def _require_private(path: Path, mode: int) -> None:
         )
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: a new file is not there after a power cut until its folder is synced."""
-    descriptor = os.open(folder, os.O_RDONLY)
+# The keys of an issuer's rounds: RSA, one for each, in a folder of PEM files.
+
+ROUND_BITS, ROUND_EXPONENT = 2048, 65537
+
+
+def new_round_key() -> RSAPrivateKey:
+    """A key for one round."""
+    return generate_private_key(ROUND_EXPONENT, ROUND_BITS)
+
+
+def make_round_keys(folder: Path, count: int) -> Iterator[TokenKey]:
+    """New keys in a new folder, one for each round; the public halves in the order of the rounds."""
+    return save_round_keys((new_round_key() for _ in range(count)), folder)
+
+
+def save_round_keys(keys: Iterable[RSAPrivateKey], folder: Path) -> Iterator[TokenKey]:
+    """Write keys, in the order of their rounds, into a new folder; the public halves."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        raise OutputError(f"{folder} exists; keys are never overwritten, choose another name.") from None
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made ({error.strerror}).") from None
+    sync(folder.parent)
+    for number, made in enumerate(keys, 1):
+        pem = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        save_secret(pem.decode(), folder / f"round-{number:04d}.pem")
+        yield token_key(made)
+
+
+def token_key(key: RSAPrivateKey) -> TokenKey:
+    """The public half, as a campaign names it."""
+    return TokenKey(key.public_key().public_numbers().n.to_bytes(ROUND_BITS // 8))
 
 
 # What the configuration files of both servers share; paths in them are relative to the file.
@@ -124,7 +159,7 @@ def tls_files(tls: TlsSection | None, folder: Path) -> dict[str, Path]:
 
 
 class ServerConfig(Section):
-    """What both servers are told."""
+    """Configuration that both servers read."""
 
     schema_version: Literal[1]
     campaigns: Annotated[list[str], Field(min_length=1)]
@@ -252,14 +287,7 @@ class ServerFile:
         text = tomlkit.dumps(self.document)
         if until is not None:  # before the first table, where keys of the top stand
             text = f"{UNTIL} = {until:%Y-%m-%dT%H:%M:%SZ}\n{text}"
-        scratch = self.path.with_name(f".{self.path.name}.new")
-        try:
-            scratch.write_text(text, encoding="utf-8")
-            scratch.chmod(self.path.stat().st_mode & 0o777)
-            scratch.replace(self.path)
-        except OSError as error:
-            scratch.unlink(missing_ok=True)
-            raise OutputError(f"{self.path}: cannot be written ({error.strerror}); nothing was changed.") from None
+        replace_durably(self.path, text.encode())
 
     def _name(self, path: Path) -> str:
         return os.path.relpath(path, self.path.parent)
@@ -285,7 +313,7 @@ def newest_versions(campaigns: Mapping[Path, Campaign]) -> dict[Path, Campaign]:
 
 
 def opens(keys: RoleKeys, campaign: Campaign) -> bool:
-    """Whether a campaign names these keys of a server."""
+    """True if a campaign names these keys of a server."""
     sealing = None if keys.opening is None else keys.opening.sealing_key()
     return sealing == (campaign.shuffler if keys.role == "shuffler" else campaign.analyzer)
 

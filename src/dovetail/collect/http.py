@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -27,8 +30,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from dovetail import __version__
 from dovetail.core.errors import ConfigError, DovetailError, OutputError, StorageError
 from dovetail_protocol.messages import Rejected
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 # What a server refuses, and how it says so: problem documents (RFC 9457) of a few kinds, the same for both servers.
 #
@@ -46,6 +53,7 @@ STATUS: dict[str, int] = {
     "signature": 403,
     "unknown_device": 403,
     "revoked_device": 403,
+    "unentitled": 403,
     "not_found": 404,
     "method": 405,
     "timeout": 408,
@@ -53,6 +61,7 @@ STATUS: dict[str, int] = {
     "round": 409,
     "late": 409,
     "second_report": 409,
+    "issued": 409,
     "lost": 410,
     "too_large": 413,
     "too_early": 425,
@@ -111,6 +120,8 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+_RAW = tuple((name.lower().encode(), value.encode()) for name, value in HEADERS.items())
+_STRICT = (b"strict-transport-security", b"max-age=31536000")
 
 
 class SecurityHeaders:
@@ -122,11 +133,9 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                if scope["scheme"] == "https":
-                    headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+                own = {name for name, _ in message["headers"]}
+                added = _RAW if scope["scheme"] != "https" else (*_RAW, _STRICT)
+                message["headers"] = [*message["headers"], *(pair for pair in added if pair[0] not in own)]
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
@@ -190,20 +199,21 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 
 def strict_app(
-    routes: Sequence[BaseRoute], *, ready: Callable[[], Health], lifespan: Lifespan | None = None
+    routes: Sequence[BaseRoute],
+    *,
+    ready: Callable[[], Health],
+    lifespan: Lifespan | None = None,
+    middleware: Sequence[Middleware] = (),
 ) -> Starlette:
     """An app of these routes and `/healthz`, `/readyz`; `Refusal`, `Rejected` and faults become problem documents."""
     handlers: dict[Any, Any] = {
-        Refusal: _answer_refusal,
-        Rejected: _answer_rejected,
+        **dict.fromkeys((Refusal, Rejected, StorageError, Exception), _answer_error),
         HTTPException: _answer_http,
         ClientDisconnect: _answer_disconnect,
-        StorageError: _answer_storage_error,
-        Exception: _answer_fault,
     }
     app = Starlette(
         routes=[*routes, *health(ready)],
-        middleware=[Middleware(SecurityHeaders), Middleware(OneLength)],
+        middleware=[Middleware(SecurityHeaders), Middleware(OneLength), *middleware],
         exception_handlers=handlers,
         lifespan=lifespan,
     )
@@ -227,12 +237,27 @@ def health(ready: Callable[[], Health]) -> list[Route]:
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
-async def _answer_refusal(_: Request, error: Refusal) -> Response:
-    return problem(error.kind, error.detail, retry_after=error.retry_after)
+def tell_build(registry: CollectorRegistry) -> None:
+    """Tell the version that runs in a server's metrics: the label of a 1, by Prometheus' convention."""
+    from prometheus_client import Info  # owners' verbs import this module, and need no server's libraries
+
+    Info("dovetail_build", "1, with the version that runs.", registry=registry).info({"version": __version__})
 
 
-async def _answer_rejected(_: Request, error: Rejected) -> Response:
-    return problem(error.kind, str(error))
+def problem_of(error: BaseException) -> Response:
+    """The problem document of whatever went wrong in a request; a stranger learns nothing of a fault."""
+    match error:
+        case Refusal():
+            return problem(error.kind, error.detail, retry_after=error.retry_after)
+        case Rejected():
+            return problem(error.kind, str(error))
+        case StorageError():  # nothing was stored: the sender comes back later
+            return problem("unavailable", "nothing can be stored or read; come back later.", retry_after=PAUSE)
+    return problem("fault", "a fault inside the server; its log names the place.")
+
+
+async def _answer_error(_: Request, error: Exception) -> Response:
+    return problem_of(error)
 
 
 async def _answer_http(_: Request, error: HTTPException) -> Response:
@@ -241,17 +266,8 @@ async def _answer_http(_: Request, error: HTTPException) -> Response:
     return problem("not_found" if error.status_code == 404 else "malformed", "there is nothing here.")
 
 
-async def _answer_storage_error(_: Request, __: StorageError) -> Response:
-    """A store that fails has stored nothing: the sender comes back later."""
-    return problem("unavailable", "nothing can be stored or read; come back later.", retry_after=PAUSE)
-
-
 async def _answer_disconnect(_: Request, __: ClientDisconnect) -> Response:
     return problem("malformed", "the client left before its request had arrived.")
-
-
-async def _answer_fault(_: Request, __: Exception) -> Response:
-    return problem("fault", "a fault inside the server; its log names the place.")
 
 
 # What one request, and all of them together, may take of a server.
@@ -273,9 +289,7 @@ async def stream_limited(request: Request, most: int, *, seconds: float = SECOND
     Use it for long bodies that must not lie in memory, and `read_limited` for the others. A body that has taken
     longer than `seconds` comes with at least `SLOWEST` bytes a second, so that nobody holds a connection for ever.
     """
-    declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > most:
-        raise _too_large(most)
+    _refuse_declared(request, most)
     clock = asyncio.get_running_loop().time
     pieces, size, began = request.stream(), 0, clock()
     while True:
@@ -297,11 +311,27 @@ async def stream_limited(request: Request, most: int, *, seconds: float = SECOND
 
 async def read_limited(request: Request, most: int, *, seconds: float = SECONDS) -> bytes:
     """The whole body; refused beyond `most` bytes, or when it has not arrived within `seconds`."""
+    _refuse_declared(request, most)
+    body = bytearray()
     try:
         async with asyncio.timeout(seconds):
-            return b"".join([piece async for piece in stream_limited(request, most, seconds=seconds)])
+            async for piece in request.stream():
+                body += piece
+                if len(body) > most:
+                    raise _too_large(most)
+            return bytes(body)
     except TimeoutError:
-        raise Refusal("timeout", f"the body did not arrive within {seconds:g} seconds.") from None
+        raise Refusal("timeout", _slow(seconds)) from None
+
+
+def _refuse_declared(request: Request, most: int) -> None:
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared) > most:
+        raise _too_large(most)
+
+
+def _slow(seconds: float) -> str:
+    return f"the body did not arrive within {seconds:g} seconds."
 
 
 def _too_large(most: int) -> Refusal:
@@ -333,7 +363,7 @@ class RequestDeadline(H11Protocol):
         self._cancel()
 
     def send_400_response(self, msg: str) -> None:
-        """What cannot be read as HTTP gets a problem document too, unless its request has been answered."""
+        """Answer what cannot be read as HTTP with a problem document, unless it has been answered."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             refused = problem("malformed", "this is no request that can be read.")
             head = h11.Response(status_code=400, headers=[*refused.raw_headers, (b"connection", b"close")])
@@ -346,7 +376,7 @@ class RequestDeadline(H11Protocol):
 
     @property
     def _answering(self) -> bool:
-        """Whether a request has been read and its response is not complete."""
+        """True if a request has been read and its response is not complete."""
         return self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def _watch(self) -> None:
@@ -364,6 +394,179 @@ class RequestDeadline(H11Protocol):
         self._deadline = None
         if not self._answering:
             self.transport.abort()
+
+
+# Doors: posts of one form, which need no parser for all of HTTP and no framework for all routes.
+#
+# A device's request has one form; read as that it costs a tenth of what uvicorn's parser and the app take. Whatever
+# is not exactly of this form goes to them, with everything that follows on its connection, as if there were no door.
+
+
+@dataclass(frozen=True)
+class Door:
+    """A path that is posted to, and where the bodies go; an app has its doors in `app.state.doors`.
+
+    most : bytes of a body.
+    admit : holds that many bytes until the answer is sent; Refusal where there is no room.
+    ask : gets a body, and whom to tell the answer, once, in the loop's thread.
+    must : fields that a request has, names in small letters; headers : of every answer, beside `HEADERS`.
+    """
+
+    path: str
+    most: int
+    admit: Callable[[int], AbstractContextManager[None]]
+    ask: Callable[[bytes, Callable[[Response], None]], None]
+    must: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+    headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+
+    @cached_property
+    def line(self) -> bytes:
+        """First line of a request."""
+        return f"POST {self.path} HTTP/1.1\r\n".encode()
+
+
+class Handover:
+    """Calls that threads leave for the running loop, which makes all that are there whenever it is woken."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._calls, self._woken = deque[Callable[[], None]](), False
+
+    def put(self, call: Callable[[], None]) -> None:
+        """Have the loop make this call."""
+        self._calls.append(call)
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._run)
+
+    def _run(self) -> None:
+        self._woken = False  # first: whoever puts a call from now on wakes the loop again
+        for _ in range(
+            len(self._calls)
+        ):  # and no more: those that these lead to wait for what else the loop has to do
+            self._calls.popleft()()
+
+
+# possessive throughout: a field is read once, whatever stands in it, and blanks without end cost nobody any time
+_FIELDS = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[ \t]*+(?:[!-~]++[ \t]*+)*+\r\n)++")
+_UNUSUAL = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"connection"))
+_LINES = {
+    status: f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode() for status in (200, 202, *STATUS.values())
+}
+
+
+def _plain_length(head: bytes, must: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """The length of the body after these header fields; None where uvicorn's parser must read them."""
+    if not _FIELDS.fullmatch(head):
+        return None
+    lines = [line.partition(b":") for line in head[:-2].split(b"\r\n")]
+    fields = {name.lower(): value.strip() for name, _, value in lines}
+    size = fields.get(b"content-length", b"")
+    if len(fields) < len(lines) or not _UNUSUAL.isdisjoint(fields) or not fields.get(b"host"):
+        return None
+    if not size.isdigit() or len(size) > 9 or any(fields.get(name) != value for name, value in must):
+        return None
+    return int(size)
+
+
+class PlainPosts(RequestDeadline):
+    """Takes plain posts through the app's doors, one at a time, and leaves every other connection to uvicorn."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._doors: Sequence[Door] = getattr(getattr(self.config.app, "state", None), "doors", ())
+        self._door = next(iter(self._doors), None)  # None from when on the connection is uvicorn's
+        self._came, self._body = bytearray(), slice(0)  # of what came, once the head has been read
+        self._held, self._asked, self._last = ExitStack(), False, False
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._door is None:
+            return super().data_received(data)
+        self._came += data
+        if self._asked:
+            self.transport.pause_reading()  # the next request waits for the answer to this one
+        else:
+            self._read(self._door)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if not self._asked:
+            self._held.close()
+
+    def shutdown(self) -> None:
+        """Close the connection, after the answer that is under way."""
+        self._last = True
+        if not self._asked:
+            super().shutdown()
+
+    @property
+    def _answering(self) -> bool:
+        return self._asked or super()._answering
+
+    def _read(self, door: Door) -> None:
+        """Ask with a request that is there to its end; else wait for the rest of it, unless it is no plain one."""
+        if not self._body.stop:
+            found = self._enter()
+            if found is None:
+                return self._leave()
+            self._door = door = found
+        if self._body.stop and len(self._came) >= self._body.stop:
+            self._cancel()
+            body = bytes(self._came[self._body])
+            del self._came[: self._body.stop]
+            self._body, self._asked = slice(0), True
+            door.ask(body, self._tell)
+        else:
+            self._watch()
+
+    def _enter(self) -> Door | None:
+        """The door of the request that begins, which is held open once the head is there; None without one."""
+        came = self._came
+        door = next((each for each in self._doors if came.startswith(each.line) or each.line.startswith(came)), None)
+        end = came.find(b"\r\n\r\n") + 2
+        if door is None or max(end, len(came) if end < 2 else 0) > MOST_HEAD:
+            return None
+        if end < 2 or end == len(door.line):
+            return door if end < 2 else None
+        length = _plain_length(bytes(came[len(door.line) : end]), door.must)
+        crowded = self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency
+        if length is None or length > door.most or crowded:
+            return None
+        try:
+            self._held.enter_context(door.admit(length))
+        except Refusal:
+            return None
+        self._body = slice(end + 2, end + 2 + length)
+        return door
+
+    def _leave(self) -> None:
+        self._door, came = None, bytes(self._came)
+        self._came.clear()
+        super().data_received(came)
+
+    def _expire(self) -> None:
+        if self._body.stop:
+            self._deadline = None
+            self._tell(problem("timeout", _slow(SECONDS)))
+        else:
+            super()._expire()
+
+    def _tell(self, answer: Response) -> None:
+        self._held.close()
+        self._asked, self._body = False, slice(0)
+        if self._door is None or self.transport.is_closing():  # nobody waits
+            return
+        secured = (*_RAW, _STRICT) if self.scheme == "https" else _RAW
+        fields = (*self.server_state.default_headers, *answer.raw_headers, *self._door.headers, *secured)
+        head = b"".join([b"%b: %b\r\n" % pair for pair in fields])
+        self.transport.write(_LINES[answer.status_code] + head + b"\r\n" + bytes(answer.body))
+        if self._last or "connection" in answer.headers:
+            self.transport.close()
+        elif self.flow.write_paused:  # a client that reads no answers
+            self.transport.abort()
+        else:
+            self.transport.resume_reading()
+            self._read(self._door) if self._came else self._watch()
 
 
 # Where a server listens.
@@ -406,7 +609,7 @@ def uvicorn_server(app: ASGIApp, *, certificate: Path | None = None, key: Path |
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=RequestDeadline,
+            http=PlainPosts,
             ws="none",
             lifespan="on",
             log_config=None,

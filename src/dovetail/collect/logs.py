@@ -17,8 +17,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TextIO, get_args
 
-from pythonjsonlogger.json import JsonFormatter
-
 from dovetail.collect.clock import Clock, SystemClock, minute
 from dovetail.core.errors import DataError, ParameterError, StorageError
 from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey, raw, text
@@ -46,7 +44,7 @@ Field = int | float | str | tuple[int, ...] | None
 
 
 class Log:
-    """What one module says; events are fixed words, fields are numbers and names."""
+    """Log of one module; events are fixed words, fields are numbers and names."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(f"{BASE}.{name}")
@@ -88,19 +86,23 @@ def _harmless(value: object) -> bool:
 # The log of a running server: one JSON document per line, of the fields that `logs` allows and nothing else.
 
 
-class AllowedFields(JsonFormatter):
+class AllowedFields(logging.Formatter):
     """Writes what `Log` has checked; of a library's line, only that there was one and where it failed."""
 
-    def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
+    def format(self, record: logging.LogRecord) -> str:
+        """One line of JSON."""
         ours = hasattr(record, "fields")
         error = getattr(record, "error", None) or (record.exc_info[1] if record.exc_info else None)
-        log_data["time"] = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(minute(record.created)))
-        log_data["level"] = record.levelname.lower()
-        log_data["from"] = record.name.removeprefix(f"{BASE}.")
-        log_data["event"] = record.getMessage() if ours else "library"
-        log_data.update(getattr(record, "fields", {}))
+        told: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(minute(record.created))),
+            "level": record.levelname.lower(),
+            "from": record.name.removeprefix(f"{BASE}."),
+            "event": record.getMessage() if ours else "library",
+            **getattr(record, "fields", {}),
+        }
         if error is not None:
-            log_data |= {"error": type(error).__name__, "place": _place(error)}
+            told |= {"error": type(error).__name__, "place": _place(error)}
+        return json.dumps(told)
 
 
 def setup(stream: TextIO) -> None:
@@ -276,3 +278,12 @@ def _locked(path: Path) -> Iterator[Any]:
 
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file
+
+
+def coarse(count: int) -> int:
+    """`count` rounded down to a multiple of 10: a published count that one person almost never moves.
+
+    >>> coarse(19), coarse(20)
+    (10, 20)
+    """
+    return count // 10 * 10

@@ -21,7 +21,7 @@ class Bracket:
     Parameters
     ----------
     lower, upper : float
-        Both ends are rounded outwards by whoever makes the bracket.
+        Both ends are rounded outwards by anybody who makes the bracket.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class Bracket:
         return self.upper / self.lower - 1.0 if self.lower > 0.0 else float("inf")
 
     def contains(self, value: float) -> bool:
-        """Whether `value` lies in the closed interval."""
+        """True if `value` lies in the closed interval."""
         return self.lower <= value <= self.upper
 
 

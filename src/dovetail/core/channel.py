@@ -176,7 +176,7 @@ class KRRChannel(Channel):
 
     @property
     def total(self) -> int:
-        """What the masses are out of."""
+        """Total that the integer probabilities sum to."""
         return self.keep + (self.k - 1) * self.lie
 
     @property

@@ -1,5 +1,6 @@
 """The range checks of `dovetail_protocol.checks` by this package's own name: both ends refuse in the same words."""
 
+from collections.abc import Container, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
     "refuse",
     "share",
     "whole",
+    "word",
 ]
 
 
@@ -64,6 +66,17 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise refuse(name, "True or False", value)
     return bool(value)
+
+
+def word(name: str, value: Any, known: Container[str], admissible: str) -> str:
+    """`value`, where it is a known word: an array, which is compared place by place, is none.
+
+    >>> word("shares", "flat", ("any", "flat"), '"any" or "flat"')
+    'flat'
+    """
+    if not (isinstance(value, str) and value in known):
+        raise refuse(name, admissible, value)
+    return value
 
 
 Kind = TypeVar("Kind")
@@ -105,3 +118,10 @@ def floats(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if bad:
         raise DataError(f"`{name}` must be finite numbers; {bad:,} of {array.size:,} are not.")
     return array.astype(np.float64, copy=False)
+
+
+def wholes(name: str, values: object, *, least: int, most: int) -> tuple[int, ...]:
+    """A sequence of whole numbers in a range, at least one."""
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not values:
+        raise refuse(name, "whole numbers, at least one", values)
+    return tuple(whole(name, one, least=least, most=most) for one in values)

@@ -15,13 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.extras import require
+from dovetail.core.extras import pip_line, require
 
-HINT = "Without numba, loops run as plain Python: pip install 'dovetail-privacy[fast]' makes this much faster."
+
+def hint() -> str:
+    """What makes loops fast, for this installation."""
+    return f"Without numba, loops run as plain Python. Much faster with it: {pip_line('fast')}"
 
 
 def is_compiled() -> bool:
-    """Whether kernels become machine code in this process."""
+    """True if kernels become machine code in this process."""
     disabled = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")  # numba's own switch: to compare, to debug
     return not disabled and find_spec("numba") is not None
 

@@ -144,7 +144,7 @@ def discrete_gaussian(variance: Fraction, count: int, rng: Entropy) -> Whole:
 
 
 def can_draw(variance: Fraction) -> bool:
-    """Whether noise of this variance is drawn by whole numbers of 62 bits."""
+    """True if noise of this variance is drawn by whole numbers of 62 bits."""
     a, b = variance.numerator, variance.denominator
     return a > 0 and 2 * a * b * (isqrt(a // b) + 1) ** 2 < 1 << 62
 

@@ -50,7 +50,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Display:
-    """What a value shows of itself, in words.
+    """Words by which a value shows itself.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ _EXACT = Context(prec=800)  # holds every double
 
 
 def decimals_of(error: Any) -> int:
-    """How many decimals show two digits of an error; 6 where it is none.
+    """Number of decimals that show two digits of an error; 6 where there is none.
 
     >>> [decimals_of(error) for error in (0.012, 3.4, 0.0, 250.0)]
     [3, 1, 6, 0]
@@ -198,6 +198,7 @@ def toward(value: Any, digits: int, rounding: str) -> str:
 DIGITS = 3
 EXACT = Context(prec=800)  # holds every double
 _FEWEST, _MOST_DIGITS = 2, 4
+_LEAST_DIGITS, _LEAST_GAIN = 3, Decimal("0.001")  # points; what gains less is shown as no more than this
 
 
 def upward(value: float) -> str:
@@ -210,7 +211,7 @@ def upward(value: float) -> str:
 
 
 def downward(value: float) -> str:
-    """What nothing can beat, to be read as "at least": three significant digits, rounded down."""
+    """Format a lower bound: three significant digits, rounded down."""
     return _significant(float(value), ROUND_FLOOR)
 
 
@@ -230,21 +231,48 @@ def guess_in_words(best: float, blind: float) -> Guess:
     Guess(best='34.53%', blind='33.33%', points='1.2', times='1.0359')
     >>> guess_in_words(0.2000123, 0.2)
     Guess(best='20.0013%', blind='20%', points='0.0013', times='1.0001')
+    >>> guess_in_words(0.6775054981, 0.6775054979)
+    Guess(best='67.76%', blind='67.76%', points='0.001', times='1.0001')
     """
     high, low = (Decimal(repr(float(chance))).scaleb(2) for chance in (best, blind))
     gain = max(high - low, Decimal(0))
     decimals = min(_MOST_DIGITS, max(_FEWEST, 1 - gain.adjusted())) if gain else _FEWEST
     times = Decimal(repr(float(best) / float(blind))) if low else Decimal(1)
+    points = decimals
+    if 0 < gain < _LEAST_GAIN:  # no one sees such a difference between two shares
+        gain, low, decimals, points = _LEAST_GAIN, high, _FEWEST, _LEAST_DIGITS
     return Guess(
         strip(quantize(high, decimals, ROUND_CEILING)) + "%",
-        strip(quantize(low, decimals, ROUND_HALF_EVEN)) + "%",
-        strip(quantize(gain, decimals, ROUND_CEILING)),
+        strip(quantize(low, decimals, ROUND_CEILING if low == high else ROUND_HALF_EVEN)) + "%",
+        strip(quantize(gain, points, ROUND_CEILING)),
         strip(quantize(times, 4, ROUND_CEILING)),
     )
 
 
+def chance_in_words(chance: float) -> str:
+    """A chance to be read as "at most": in percent from a hundredth on, else as 1 in so many; three digits.
+
+    >>> chance_in_words(0.36788), chance_in_words(5.456e-05), chance_in_words(1.0)
+    ('36.8%', '1 in 18,300', '100%')
+    """
+    exact = Decimal(repr(float(chance)))
+    if exact >= Decimal("0.01"):
+        return strip(quantize(exact.scaleb(2), 1, ROUND_CEILING)) + "%"
+    many = EXACT.divide(Decimal(1) + Decimal("1e-12"), exact)  # one of 985 is a double above 1 / 985
+    return f"1 in {strip(quantize(many, 2 - many.adjusted(), ROUND_FLOOR))}"
+
+
+def people_in_words(n: int) -> str:
+    """How many people, one of them in the singular.
+
+    >>> people_in_words(1), people_in_words(6366)
+    ('1 person', '6,366 people')
+    """
+    return "1 person" if n == 1 else f"{n:,} people"
+
+
 def error_in_words(error: float, *, share: bool) -> str:
-    """What an estimate may be off: two significant digits, rounded up; of a share in percent.
+    """Format the error of an estimate: two significant digits, rounded up; of a share in percent.
 
     >>> error_in_words(0.0201, share=True), error_in_words(12.31, share=False)
     ('2.1%', '13')
@@ -433,7 +461,7 @@ def to_frame(estimate: Estimated, level: float) -> pl.DataFrame:
 
 
 def show_estimate(estimate: Any) -> Display:
-    """What an estimate shows of itself."""
+    """Words by which an estimate shows itself."""
     kind, reports = type(estimate).__name__, _reports(estimate)
     if np.asarray(estimate.value).size == 0:
         return Display(f"{kind} of no values from {reports}", f"{kind} from {reports}")

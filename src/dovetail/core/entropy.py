@@ -50,7 +50,7 @@ class Entropy(ABC):
         """`count` independent uniform 64-bit words."""
 
     def at(self, rows: Rows) -> Entropy:
-        """What draws for some of the rows alone: itself, unless each row has a stream of its own.
+        """Source of randomness for some of the rows: itself, unless each row has a stream of its own.
 
         Mechanisms ask it wherever they want words for a part of their rows, so that the words of a row do not depend
         on which other rows there are.
@@ -58,7 +58,7 @@ class Entropy(ABC):
         return self
 
     def owners(self, places: NDArray[np.int64], count: int) -> Entropy:
-        """What draws for the rows that some places of a request for `count` words belong to, once for each place."""
+        """Generator of the rows to which these places of a request for `count` words belong, once for each place."""
         return self
 
     def narrow(self, count: int, dtype: type[Narrow]) -> NDArray[Narrow]:
@@ -214,7 +214,7 @@ class KeyedEntropy(Entropy):
     .. math:: \text{block } c \text{ of row } i = \mathrm{AES}_{key}(id_i \,\|\, c), \qquad c = 0, 1, 2, \dots
 
     For releases that several machines draw: a task that is tried again, rows that are cut into other batches and
-    people in another order give the same reports, so nobody ever sends a second one. Whoever draws in one process
+    people in another order give the same reports, so nobody ever sends a second one. Anybody who draws in one process
     takes `system_entropy`, which keeps nothing.
 
     Parameters
@@ -346,7 +346,7 @@ def purpose_key(secret: bytes, purpose: str) -> bytes:
 
 
 def keyed_prints(key: bytes, ids: Ids) -> Words:
-    """128 bits (n, 2) of each id: distinct for distinct ids, and random to whoever lacks the key."""
+    """128 bits (n, 2) of each id: distinct for distinct ids, and random to anybody who lacks the key."""
     return KeyedEntropy(key, ids).words(2 * len(ids)).reshape(-1, 2)
 
 
@@ -374,7 +374,7 @@ def _as_words(ids: NDArray[Any]) -> tuple[Words, Words]:
 
 
 def _times_before(rows: NDArray[np.integer[Any]]) -> Words:
-    """How often each row was named before, at its place."""
+    """Number of times each row was named before, at its place."""
     if rows.size < 2 or (rows[1:] > rows[:-1]).all():
         return np.zeros(rows.size, dtype=np.uint64)
     order = np.argsort(rows, kind="stable")

@@ -21,7 +21,7 @@ class Grouping(Protocol):
     """The groups an order guarantee speaks about."""
 
     def covers(self, other: object) -> bool:
-        """Whether every group of `other` lies inside a group of this grouping."""
+        """True if every group of `other` lies inside a group of this grouping."""
         ...
 
 
@@ -45,7 +45,7 @@ def _show_local(guarantee: LocalDP) -> Display:
     factor = (("odds of any two values shift by", f"a factor of at most {upward(odds)}"),)
     return Display(
         brief=_brief(f"LocalDP: epsilon {epsilon}, delta {delta}", guarantee.caveats),
-        title="What one report tells of its owner, whoever sees it",
+        title="What one report tells of its owner, no matter who sees it",
         facts=(
             ("epsilon", f"at most {epsilon}"),
             ("delta", f"at most {delta}"),
@@ -59,7 +59,7 @@ def _show_local(guarantee: LocalDP) -> Display:
 @displayed_by(_show_local)
 @dataclass(frozen=True)
 class LocalDP:
-    r"""What one report reveals about its owner, whoever sees it.
+    r"""Guarantee of one report about its owner, against everybody.
 
     .. math:: \Pr[R(x) \in S] \le e^{\epsilon} \Pr[R(x') \in S] + \delta \quad \text{for all } x, x', S
 
@@ -97,7 +97,7 @@ class LocalDP:
         _check(self.epsilon, self.delta)
 
     def implies(self, other: object) -> bool:
-        """Whether whoever has this guarantee also has `other` (local, or central by post-processing)."""
+        """True if this guarantee implies `other` (local, or central by post-processing)."""
         if self.caveats or not isinstance(other, (LocalDP, CentralDP)):
             return False
         wanted = other.epsilon
@@ -144,7 +144,7 @@ def _show_central(guarantee: CentralDP) -> Display:
 @displayed_by(_show_central)
 @dataclass(frozen=True)
 class CentralDP:
-    r"""What the shuffled batch reveals about one person, in three lines.
+    r"""Guarantee of the shuffled batch about one person, in three lines.
 
     .. math:: \Pr[M(D) \in S] \le e^{\epsilon} \Pr[M(D') \in S] + \delta
               \quad \text{for all } D, D' \text{ that differ in one person's value}
@@ -213,7 +213,7 @@ class CentralDP:
         return self.honest
 
     def implies(self, other: object) -> bool:
-        """Whether every line of `other`, about the same people and neighbours, follows line by line."""
+        """True if every line of `other`, about the same people and neighbours, follows line by line."""
         if self.caveats or not isinstance(other, CentralDP):
             return False
         same = (self.neighbours, self.n, self.trust) == (other.neighbours, other.n, other.trust)
@@ -283,7 +283,8 @@ class CentralDP:
         return (
             f"people add the noise: ({upward(self.honest)}, {delta})-differential privacy against the analyst, if "
             f"{self.honest_n:,} of {self.n:,} people are honest and their answers and dummies arrive",
-            "and if the shuffler takes at most two messages of a person, mixes them, and tells nobody whose they are",
+            "and if the shuffler takes at most one message of a person beside her answers, mixes them, and tells "
+            "nobody whose they are",
             "shuffler and analyst together read every answer; there is no local promise",
         )
 
@@ -312,7 +313,7 @@ def _show_order(guarantee: OrderPrivacy) -> Display:
 @displayed_by(_show_order)
 @dataclass(frozen=True)
 class OrderPrivacy:
-    r"""What the order of the released reports reveals: d_sigma-privacy.
+    r"""Guarantee of the order of the released reports: d_sigma-privacy.
 
     .. math:: \Pr[M(y) = z] \le e^{\alpha} \Pr[M(\tau(y)) = z]
               \quad \text{for all } z \text{ and every reordering } \tau \text{ inside one group}
@@ -353,7 +354,7 @@ class OrderPrivacy:
 
     @property
     def protects(self) -> bool:
-        """Whether anything is promised at all."""
+        """True if anything is promised at all."""
         return self.alpha != float("inf") and not self.caveats
 
     def implies(self, other: object) -> bool:

@@ -7,6 +7,7 @@ mechanisms: configuration, command line, planner, report and the tests of the la
 from __future__ import annotations
 
 import pkgutil
+import sys
 from abc import ABC
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from dovetail.core.settings import Parameter, parameters_of
 
 
 class Declared(ABC):
-    """What a class says of itself so that everybody else can use it.
+    """Base of classes that say of themselves what others need to use them.
 
     `name` stands in configurations and is the name of the file; `label` stands in sentences. Parameters that users
     choose are typed fields with ranges, and their help is read from the docstring: see `settings`.
@@ -32,13 +33,13 @@ class Declared(ABC):
 
     @classmethod
     def settings(cls) -> tuple[Parameter, ...]:
-        """What users choose, besides what every one of its kind takes: the fields of the class `Settings`."""
+        """Settings that users choose, besides those of its kind: the fields of the class `Settings`."""
         chosen: type | None = getattr(cls, "Settings", None)
         return () if chosen is None else parameters_of(chosen)
 
     @classmethod
     def contradiction(cls) -> str:
-        """What a class of another distribution says of itself that is not so; the laws hold the built-in ones."""
+        """Say what a class of another distribution claims wrongly; the laws hold the built-in ones."""
         return ""
 
 
@@ -108,7 +109,7 @@ class Registry(Generic[Kind]):
 
     def _foreign(self) -> dict[str, EntryPoint]:
         """Entry points by name; a built-in one keeps its name, and of several with one name none is taken."""
-        points = list(entry_points(group=self.group))
+        points = _points(self.group, tuple(sys.path))
         found = {point.name: point for point in points if [other.name for other in points].count(point.name) == 1}
         return {name: found[name] for name in sorted(found) if name not in self._files()}
 
@@ -132,6 +133,12 @@ class Registry(Generic[Kind]):
         if wrong:
             raise UnsupportedError(f"{where} is refused: {wrong}")
         return checked
+
+
+@cache
+def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """What the distributions on this path declare; finding them reads a file of each."""
+    return tuple(entry_points(group=group))
 
 
 @cache

@@ -10,13 +10,13 @@ import csv
 import inspect
 import re
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt
 
 Share = Annotated[float, Gt(0), Lt(1)]
 Epsilon = Annotated[float, Gt(0), Le(700)]  # nats
-Alpha = Annotated[float, Ge(0)]  # nats; infinite for no promise
 Count = Annotated[int, Ge(1)]
 
 
@@ -27,6 +27,12 @@ class _File:
     of_stream: bool = False
 
 
+@dataclass(frozen=True)
+class _Column:
+    """Marks the name of a public column of numbers."""
+
+
+PublicColumn = Annotated[str, _Column()]
 InputFile = Annotated[str, _File()]
 StreamFile = Annotated[str, _File(of_stream=True)]  # whose content is read with a stream of rounds, and goes with one
 
@@ -53,17 +59,22 @@ class Parameter:
 
     @property
     def is_file(self) -> bool:
-        """Whether it names a file to read."""
-        return bool(_files(self.annotation))
+        """True if it names a file to read."""
+        return bool(_marks(self.annotation, _File))
+
+    @property
+    def is_column(self) -> bool:
+        """True if it names a public column of numbers."""
+        return bool(_marks(self.annotation, _Column))
 
     @property
     def is_of_streams(self) -> bool:
-        """Whether it names a file that goes with streams only."""
-        return any(file.of_stream for file in _files(self.annotation))
+        """True if it names a file that goes with streams only."""
+        return any(file.of_stream for file in _marks(self.annotation, _File))
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """True if it has no default."""
         return self.default is MISSING
 
 
@@ -103,9 +114,11 @@ def help_of(kind: type) -> dict[str, str]:
     return found
 
 
-def _files(annotation: Any) -> list[_File]:
-    parts = [annotation] if isinstance(annotation, _File) else get_args(annotation)
-    return [found for part in parts for found in ([part] if isinstance(part, _File) else _files(part))]
+def _marks(annotation: Any, kind: type[Any]) -> list[Any]:
+    """The marks of this kind inside an annotation."""
+    return [
+        found for part in get_args(annotation) for found in ([part] if isinstance(part, kind) else _marks(part, kind))
+    ]
 
 
 def split_names(text: str | None) -> list[str]:
@@ -120,3 +133,12 @@ def split_names(text: str | None) -> list[str]:
     except csv.Error:  # a name that is longer than any
         rows = [line.split(",") for line in lines]
     return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def plain_type(annotation: Any) -> Any:
+    """The type of a setting without its range, and without None."""
+    if get_origin(annotation) is Annotated:
+        return plain_type(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return next(plain_type(part) for part in get_args(annotation) if part is not NoneType)
+    return annotation

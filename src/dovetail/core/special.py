@@ -4,11 +4,13 @@ Differences of `lgamma` lose half the digits at large counts, and `scipy.special
 the saddle-point form and `betainc` keep them. What is measured here is measured again by the tests.
 """
 
-from math import sqrt
+from math import exp, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.certified import Bracket
 
 Reals = NDArray[np.float64]
 
@@ -34,7 +36,7 @@ _TABLE = np.array(  # d(1) .. d(15), correctly rounded from high-precision arith
 
 
 def stirling_remainder(n: ArrayLike) -> Reals:
-    r"""What Stirling's formula leaves over, for whole numbers n >= 1.
+    r"""Remainder of Stirling's formula, for whole numbers n >= 1.
 
     .. math:: d(n) = \log n! - \left(n + \tfrac12\right) \log n + n - \tfrac12 \log 2\pi
               = \frac{1}{12 n} - \frac{1}{360 n^3} + \frac{1}{1260 n^5} - \dots
@@ -174,3 +176,28 @@ def bernstein_reach(variance: float, log_odds: float) -> float:
     Bernstein's inequality: Boucheron, Lugosi, Massart (2013), Concentration Inequalities, Theorem 2.10.
     """
     return log_odds / 3.0 + sqrt(log_odds**2 / 9.0 + 2.0 * variance * log_odds)
+
+
+def gaussian_delta(epsilon: float, *, mu: float) -> Bracket:
+    r"""Ends of the smallest delta of mu-Gaussian privacy at this epsilon, rounded both ways.
+
+    .. math:: \delta = \Phi(\mu/2 - \epsilon/\mu) - e^{\epsilon} \Phi(-\mu/2 - \epsilon/\mu)
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1.0, mu=1.0).upper, 6)
+    0.126937
+
+    Source
+    ------
+    Balle, Wang (2018), Improving the Gaussian Mechanism for Differential Privacy, Theorem 8.
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    if mu == 0.0:
+        return Bracket(0.0, 0.0)
+    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    first = float(ndtr(mu / 2 - epsilon / mu))
+    lost = 2.0**-49 * (2.0 + abs(second)) * first  # relative errors of both terms, of which neither exceeds the first
+    found = max(0.0, first - exp(min(second, 0.0)))
+    return Bracket(max(0.0, found - lost), min(1.0, found + lost))

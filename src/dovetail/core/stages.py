@@ -7,10 +7,11 @@ on the device and at the analyst. Randomness is the operating system's unless `s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from math import log, sqrt
+from functools import cached_property
+from math import exp, log, sqrt
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.certified import Bracket
 from dovetail.core.channel import MOST_CELLS, Channel
-from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
-from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.entropy import Entropy, Permutation, entropy_or_system, simulation
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.registry import Declared, Registry
 from dovetail.core.settings import Parameter, parameters_of
@@ -32,6 +33,8 @@ Valid = NDArray[np.bool_]  # (n,)
 Support = NDArray[np.bool_]  # (n, k)
 
 _ROUNDED = 1e-9  # by which a channel's logarithms may exceed a guarantee
+_ROUNDING = 1e-14  # of a sum of probabilities
+_DRAWS = 256  # at each value where the law of a number is compared with its guarantee
 
 
 class Randomizer(Declared):
@@ -46,23 +49,52 @@ class Randomizer(Declared):
         For parameters outside their ranges, and from `randomize` for values outside the domain.
     """
 
-    question: ClassVar[Literal["frequency", "mean"]]
+    question: ClassVar[Literal["frequency", "mean", "vector"]]
     domain: ClassVar[frozenset[str]]  # fields that the data decide
     largest_epsilon: ClassVar[float] = 700.0  # nats that a report can be made with
+    epsilon: float
 
     @property
     @abstractmethod
     def guarantee(self) -> LocalDP:
-        """What one report promises."""
+        """Guarantee of one report."""
 
     @final
     def randomize(self, values: ArrayLike, rng: Entropy | None = None) -> Reports:
         """Reports for `values`, in the same order; values outside the domain raise DataError."""
+        self.check_guarantee()
         return self._randomize(values, entropy_or_system(rng))
 
     @abstractmethod
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         """`randomize` with the randomness that it is to use."""
+
+    @final
+    def check_guarantee(self) -> None:
+        """Refuse a randomizer of another distribution that promises less loss than its own law has.
+
+        Raises
+        ------
+        UnsupportedError
+            Nothing may be built on either of them.
+        """
+        if (
+            not type(self).__module__.startswith("dovetail.") and self._disagreement
+        ):  # the laws hold the built-in ones
+            raise UnsupportedError(self._disagreement)
+
+    @cached_property
+    def _disagreement(self) -> str:
+        return self.disagreement()
+
+    def disagreement(self) -> str:
+        """Say how the published law breaks the guarantee; empty where it keeps it, or cannot be compared."""
+        return ""
+
+    @final
+    @classmethod
+    def contradiction(cls) -> str:
+        return next(filter(None, (one.disagreement() for one in cls.examples())), "")
 
     @property
     @abstractmethod
@@ -80,11 +112,11 @@ class Randomizer(Declared):
 
     @property
     def accounted(self) -> Randomizer | Channel:
-        """What has the same privacy loss, and for which a law may be known: noise before clamping, or the channel."""
+        """Mechanism of the same privacy loss whose law may be known: noise before clamping, or the channel."""
         return self
 
     def facts(self) -> dict[str, Any]:
-        """What a privacy report says of it besides name, epsilon and parameters."""
+        """Facts for a privacy report besides name, epsilon and parameters."""
         return {}
 
     @property
@@ -151,29 +183,31 @@ class FrequencyRandomizer(Randomizer):
 
     @final
     def checked_channel(self) -> Channel:
-        """The channel, which must keep the pure guarantee; a guarantee that promises less than it keeps is safe.
+        """The channel, which must keep the guarantee; a guarantee that promises less than it keeps is safe.
 
         Raises
         ------
         UnsupportedError
-            For a channel with a larger epsilon: nothing may be built on either of them.
+            For a channel that loses more: nothing may be built on either of them.
         """
-        channel, local = self.channel(), self.guarantee
-        if local.delta == 0.0 and channel.epsilon > local.epsilon * (1.0 + _ROUNDED) + _ROUNDED:
-            raise UnsupportedError(
-                f"randomizer {self.name!r} promises epsilon {local.epsilon:g}, but a report of its channel has "
-                f"{channel.epsilon:g}; one of them is wrong, so nothing is accounted for."
-            )
+        channel = self.channel()
+        if wrong := self._broken_by(channel):
+            raise UnsupportedError(wrong)
         return channel
 
-    @classmethod
-    def contradiction(cls) -> str:
+    def disagreement(self) -> str:
         try:
-            for one in cls.examples():
-                one.checked_channel()
-        except UnsupportedError as error:
-            return str(error)
-        return ""
+            return self._broken_by(self.channel())
+        except UnsupportedError:  # too large to be held
+            return ""
+
+    def _broken_by(self, channel: Channel) -> str:
+        local = self.guarantee
+        if channel.epsilon <= local.epsilon * (1.0 + _ROUNDED) + _ROUNDED:
+            return ""
+        if local.delta == 0.0:
+            return _broken(self, f"a report of its channel has {channel.epsilon:g}")
+        return _exceeded(self, channel.matrix())
 
     @property
     def slack(self) -> float:
@@ -191,7 +225,7 @@ class FrequencyRandomizer(Randomizer):
 
     @final
     def support(self, reports: ArrayLike) -> Support:
-        r"""Which values (n, k) each report speaks for: those that make it likelier, all by the same factor.
+        r"""Mark the values (n, k) that each report speaks for: those that make it likelier, all by the same factor.
 
         .. math:: \Pr[y \mid x] = c(y)\, e^{\lambda\, S(y, x)}, \qquad S(y, x) \in \{0, 1\}
 
@@ -237,12 +271,34 @@ class FrequencyRandomizer(Randomizer):
 
     @classmethod
     def burden(cls, k: int, n: int) -> str:
-        """Why a planner does not recommend it for this many values and people, although it would do; mostly empty."""
+        """Reason why a planner does not recommend it for this many values and people; mostly empty."""
         return ""
 
     def own_report_leakage(self) -> Bracket | None:
-        """What one report adds to a blind guess of its owner's value, where the channel has no matrix."""
+        """Leakage of one report about its owner's value, where the channel has no matrix."""
         return None
+
+
+def _broken(randomizer: Randomizer, law: str) -> str:
+    local = randomizer.guarantee
+    promised = f"epsilon {local.epsilon:g}" + (f" and delta {local.delta:g}" if local.delta else "")
+    return (
+        f"randomizer {randomizer.name!r} promises {promised}, but {law}; one of them is wrong, so nothing is "
+        "accounted for."
+    )
+
+
+def _exceeded(randomizer: Randomizer, law: NDArray[np.float64]) -> str:
+    r"""Compare delta with the hockey-stick divergence of rows (values, reports), over these reports alone at least.
+
+    .. math:: \delta \ge \sum_y (W_{xy} - e^{\epsilon} W_{x'y})^+
+    """
+    local = randomizer.guarantee
+    scaled = exp(local.epsilon) * law
+    delta = max(float(np.maximum(row - scaled, 0.0).sum(axis=1).max()) for row in law)
+    if delta <= local.delta * (1.0 + _ROUNDED) + _ROUNDING:
+        return ""
+    return _broken(randomizer, f"its law has delta {delta:.3g} at this epsilon")
 
 
 def refuse_cells(reports: int, k: int) -> None:
@@ -273,6 +329,21 @@ class NumericRandomizer(Randomizer):
     @abstractmethod
     def log_density(self, report: ArrayLike, value: ArrayLike) -> NDArray[np.float64]:
         """Log probability of `report` given `value`."""
+
+    def disagreement(self) -> str:
+        """Compared at the reports of some draws for both ends and the middle: a law that loses more shows there."""
+        values = (self.lower, (self.lower + self.upper) / 2, self.upper)
+        reports = np.unique(self._randomize(np.repeat(values, _DRAWS), simulation(1)))
+        with np.errstate(divide="ignore"):
+            logs = np.stack([self.log_density(reports, np.full(reports.size, value)) for value in values])
+        local, seen = self.guarantee, float((logs.max(axis=0) - logs.min(axis=0)).max())
+        if seen <= local.epsilon * (1.0 + _ROUNDED) + _ROUNDED:
+            return ""
+        return (
+            _broken(self, f"a report has {seen:g} by its law")
+            if local.delta == 0.0
+            else _exceeded(self, np.exp(logs))
+        )
 
     @abstractmethod
     def decode(self, reports: ArrayLike) -> NDArray[np.float64]:
@@ -327,19 +398,23 @@ class PublicData:
         Public coordinates, where the groups are made of some.
     graph : sparse array (n, n), optional
         Public relationships.
+    columns : float arrays (n,) by name
+        The public columns that settings of shufflers name.
     """
 
     n: int
     groups: Any = None
     points: NDArray[np.float64] | None = None
     graph: Any = None
+    columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 class ShufflerKind(Declared):
-    """What a configuration may name as a shuffler: one that is fitted to public data, or a choice among them."""
+    """Base of what a configuration may name as a shuffler: one that is fitted, or a choice among them."""
 
     needs_groups: ClassVar[bool] = True
     needs_alpha: ClassVar[bool] = True
+    drawn_by_labels: ClassVar[bool] = False  # whether tasks that know public labels alone can draw it, in files
     moves_reports: ClassVar[bool] = True  # False: everybody's report stays in place, for comparison only
 
     @classmethod
@@ -349,7 +424,7 @@ class ShufflerKind(Declared):
 
     @classmethod
     def objection(cls, *, alpha: float | None, coordinates: int | None, settings: dict[str, Any]) -> str:
-        """Why it cannot be fitted to what a configuration gives, in one sentence without a full stop; or nothing.
+        """Reason why it cannot be fitted to what a configuration gives, without a full stop; or nothing.
 
         `coordinates`: columns of coordinates that the groups are made of, 0 for labels; None without groups.
         """
@@ -377,7 +452,7 @@ class Shuffler(ShufflerKind):
     @property
     @abstractmethod
     def guarantee(self) -> OrderPrivacy:
-        """What the order of the released batch promises."""
+        """Guarantee of the order of the released batch."""
 
     @final
     def permutation(self, rng: Entropy | None = None) -> Permutation:
@@ -401,7 +476,7 @@ class Shuffler(ShufflerKind):
 
     @abstractmethod
     def summary(self) -> dict[str, Any]:
-        """What was fitted, in public numbers."""
+        """Summary of the fit, in public numbers."""
 
     @classmethod
     @abstractmethod
@@ -410,12 +485,12 @@ class Shuffler(ShufflerKind):
 
     @property
     def acting(self) -> Shuffler:
-        """What reorders the batch: itself, or the shuffler that it has decided for."""
+        """Shuffler that reorders the batch: itself, or the one that it has chosen."""
         return self
 
     @property
     def keeps_places(self) -> bool:
-        """Whether a place still says something about its sender, so that public columns may stand beside."""
+        """True if a place still says something about its sender, so that public columns may stand beside."""
         return True
 
     def uniform_blocks(self) -> Labels | None:
@@ -442,7 +517,7 @@ class Shuffler(ShufflerKind):
         raise UnsupportedError(f"shuffler {self.name!r} cannot do with people missing.")
 
     def facts(self) -> dict[str, Any]:
-        """What a report on repeated collections says of it besides its guarantee, of one round."""
+        """Facts of one round, besides the guarantee, for a report on repeated collections."""
         return {}
 
     @final
@@ -459,7 +534,7 @@ class Shuffler(ShufflerKind):
 
 
 class Knowledge(ABC):
-    """What an attacker on values knows about everybody beforehand."""
+    """Knowledge of an attacker about everybody's values beforehand."""
 
     @abstractmethod
     def places(self, targets: Labels, *, votes: int, rng: Entropy) -> Labels:
@@ -473,12 +548,16 @@ class Knowledge(ABC):
     def classes(self) -> Labels:
         """Number (n,) of the class of people of whom the same is known."""
 
+    def coarser(self) -> list[Labels]:
+        """Classes (n,) by a part of what is known, each of them another way to group people."""
+        return []
+
     def shares(self, k: int) -> NDArray[np.float64]:
         """Everybody's row (n, k): how often people of whom the same is known hold each value, where that is known."""
         raise UnsupportedError("the shares of the values given what is known are not known")
 
     @abstractmethod
-    def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> Reports:
+    def release(self, randomizer: Any, shuffler: Shuffler, rng: Entropy) -> Reports:
         """A released batch of these people to learn from: one that was seen, or in a rehearsal one more."""
 
 
@@ -501,22 +580,30 @@ class Attack(Declared):
 
     asks_what_is_mixed: ClassVar[bool] = False  # whether it needs the blocks of places that the shuffler mixes
 
+    guesses_numbers: ClassVar[bool] = False  # whether it guesses which part of its range a number is in
+
     targets: Labels  # (m,), the people whose values are guessed
 
     @classmethod
     @abstractmethod
     def prepare(
-        cls, known: Knowledge, randomizer: FrequencyRandomizer, shuffler: Shuffler, *, targets: Labels, rng: Entropy,
-        **settings: Any,
-    ) -> Self:  # fmt: skip
+        cls, known: Knowledge, randomizer: Any, shuffler: Shuffler, *, targets: Labels, rng: Entropy, **settings: Any
+    ) -> Self:
         """An attacker that has learned what it needs; UnsupportedError or DataError where it does not apply."""
+
+    @classmethod
+    def behind(cls, known: Knowledge, noise: Any, people: Any, *, targets: Labels, **settings: Any) -> Any:
+        """An attacker on the batch of a `core.noise.Noise` that needs a uniform shuffle of everybody."""
+        raise UnsupportedError(
+            f"{cls.label}: a uniform shuffle of everybody leaves no place to read; take likelihood"
+        )
 
     @abstractmethod
     def guess(self, reports: Reports, rng: Entropy | None = None) -> Labels:
         """The value (m,) of each target, from the reports in their released order; `rng` breaks ties."""
 
     def remark(self, reports: Reports, rng: Entropy) -> str:
-        """What whoever reads the result has to know besides, judged on one batch; mostly nothing."""
+        """Remark for readers of the result, judged on one batch; mostly empty."""
         return ""
 
     @classmethod
@@ -535,3 +622,33 @@ SHUFFLERS: Registry[ShufflerKind] = Registry(
     "shuffler", ShufflerKind, package="dovetail.shuffle", group="dovetail.shufflers"
 )
 ATTACKS: Registry[Attack] = Registry("attack", Attack, package="dovetail.attack", group="dovetail.attacks")
+
+
+FRACTIONS = ("epsilon", "lower", "upper", "grid", "people")  # settings that need not be whole
+
+
+def read_randomizer(text: str, *, also: tuple[str, ...] = ()) -> tuple[type[Randomizer], dict[str, Any]]:
+    """Read NAME:key=value,.. as a kind of randomizer and its settings; `also` names keys of the caller.
+
+    >>> read_randomizer("krr:k=10,epsilon=2")[1]
+    {'k': 10, 'epsilon': 2.0}
+    """
+    name, _, rest = (part.strip() for part in text.partition(":"))
+    kind = RANDOMIZERS[name]
+    allowed = sorted({*kind.domain, "epsilon", *also, *(setting.name for setting in kind.settings())})
+    given: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in rest.split(","))):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in allowed or not value or key in given:
+            raise ParameterError(f"{name} must have {', '.join(allowed)} as key=value, got {pair!r}.")
+        given[key] = _setting(value, key)
+    return kind, given
+
+
+def _setting(text: str, key: str) -> Any:
+    """A number, whole where only whole ones make sense; a word otherwise."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if key not in FRACTIONS and value.is_integer() else value

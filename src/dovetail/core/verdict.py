@@ -140,7 +140,8 @@ def warnings_of(delta: float, n: int, *, honest: int | None = None, epsilon0: fl
             "outright; take a delta well below 1/n"
         )
     if (n if honest is None else honest) <= 1:
-        yield "one person alone: no other report hides hers, so shuffling adds nothing"
+        whom = "one person alone" if n <= 1 else f"only one of {n:,} people is assumed honest"
+        yield f"{whom}: no other report hides hers, so shuffling adds nothing"
 
 
 def numbered(notes: Iterable[str]) -> dict[str, str]:
@@ -154,7 +155,7 @@ def numbered(notes: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TrustRow:
-    """What holds for one person if those named in `who` are honest.
+    """Verdict for one person if those named in `who` are honest.
 
     Parameters
     ----------
@@ -164,7 +165,9 @@ class TrustRow:
     epsilon, delta : float
         The promise that holds then.
     best : Word
-        The best word that is given; "moderate" where whoever sees who sent what reads the answers.
+        The best word that is given; "moderate" where the answers lie open to those who see who sent what.
+    everybody : bool
+        Whether it counts on every one of several people, which nobody can know.
     """
 
     trusted: Trusted
@@ -172,6 +175,7 @@ class TrustRow:
     epsilon: float
     delta: float
     best: Word = "strong"
+    everybody: bool = False
 
     @property
     def word(self) -> Word:
@@ -180,7 +184,7 @@ class TrustRow:
 
     @property
     def guess(self) -> float:
-        """How often a guess between two equally likely answers is right at most."""
+        """Largest probability that a guess between two equally likely answers is right."""
         return guess_bound(self.epsilon, self.delta)
 
     def guess_from(self, blind: float) -> float:
@@ -221,7 +225,7 @@ class Verdict:
 
     @property
     def word(self) -> Word:
-        """That of the row that decides."""
+        """The word of the row that decides."""
         return self.decides.word
 
     def sentence(self) -> str:
@@ -229,10 +233,11 @@ class Verdict:
         first, most = self.rows[0], self.rows[-1]
         if self.decides is first:
             if first.word != "none":
-                return f"{self.word}, whoever cheats"
+                return f"{self.word}, even if all others cheat"
             return f"none: it {NOBODY}" if most is not first else "none: it protects nobody"
         left = f"it {NOBODY}" if first.word == "none" else f"{first.word} without that trust"
-        return f"{self.word}, if {self.decides.who} {_verb(self.decides)} honest; {left}"
+        only = "but only if" if self.decides.everybody else "if"
+        return f"{self.word}, {only} {self.decides.who} {_verb(self.decides)} honest; {left}"
 
     def document(self) -> dict[str, Any]:
         """The same as JSON-ready dictionaries; infinity is the string "inf"."""
@@ -305,7 +310,8 @@ def judge(
         others = f"all {n:,} {crowd}" if trusted >= n else f"{trusted:,} of {n:,} {crowd}"
         others = "the one person" if n == 1 else others
         rows.append(TrustRow("shuffler", "the shuffler", *_best(nobody, shuffler), best))
-        rows.append(TrustRow("people", f"the shuffler and {others}", *_best(nobody, shuffler, people), best))
+        most = _best(nobody, shuffler, people)
+        rows.append(TrustRow("people", f"the shuffler and {others}", *most, best, everybody=trusted >= n > 1))
     return Verdict(tuple(rows), next(row for row in rows if row.word == rows[-1].word), commonest)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import positive, refuse, whole
+from dovetail.core.checks import positive, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import DataError
 
 COLOURS = (
     "light blue", "dark blue", "light green", "dark green", "light red", "dark red", "light orange", "dark orange",
@@ -63,17 +61,3 @@ def nested_crescents(n: int = 20_000, *, noise: float = 0.1, rng: Entropy | None
     y = np.where(crescent == 0, np.sin(phi), 0.5 - np.sin(phi))
     blur = luck.normal(0.0, noise, (2, n))
     return pl.DataFrame({"x": x + blur[0], "y": y + blur[1], "label": label})
-
-
-def coarsen_labels(labels: ArrayLike, *, ways: int) -> NDArray[np.int64]:
-    """Labels 0..7 at a coarser scale: 8 (all), 4 (crescents) or 2 (clusters).
-
-    >>> coarsen_labels([0, 3, 5, 7], ways=4).tolist()
-    [0, 1, 2, 3]
-    """
-    if whole("ways", ways, least=2) not in (2, 4, 8):
-        raise refuse("ways", "2, 4 or 8", ways)
-    fine = np.asarray(labels)
-    if fine.dtype.kind not in "iu" or (fine.size and not 0 <= fine.min() <= fine.max() <= 7):
-        raise DataError(f"`labels` must be whole numbers 0..7, got {fine.dtype} up to {fine.max(initial=0)!r}.")
-    return np.asarray(fine // (8 // ways), dtype=np.int64)

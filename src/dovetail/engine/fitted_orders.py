@@ -79,7 +79,7 @@ class Gathered(Arrangement):
     def order(self, part: int, keys: Keys, marks: Marks, secret: Secret) -> tuple[NDArray[np.int64], Codes]:
         what = f"a partition of shuffler {self.shuffler!r} with {len(keys):,} people"
         need_memory(
-            what, len(keys) * _TASK, "use noisy_sort, a smaller radius, or split the table by a public column"
+            what, len(keys) * _TASK, "use `noisy_sort`, a smaller radius, or split the table by a public column"
         )
         first, last = self.part_starts[part : part + 2].tolist()
         starts = self.line.component_starts[first : last + 1]
@@ -207,7 +207,7 @@ def _cut(line: Line, shuffler: str, parts: int) -> Sizes:
     if sizes.max() > MOST_TOGETHER:
         raise UnsupportedError(
             f"--engine: shuffler {shuffler!r} draws a component of groups that overlap in one task, at most "
-            f"{MOST_TOGETHER:,} people, and one has {int(sizes.max()):,}; use noisy_sort, a smaller radius, or split "
+            f"{MOST_TOGETHER:,} people; one has {int(sizes.max()):,}; use `noisy_sort`, a smaller radius, or split "
             "the table by a public column."
         )
     middle = (starts[:-1] + starts[1:]) // 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,19 +13,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.display import mute
-from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.question import Question
 from dovetail.engine.fitted_orders import arrangement_of
 from dovetail.engine.orders import Arrangement, Fitted, Layout, fit_line
-from dovetail.engine.passes import Census, TallyFile, report_bytes
-from dovetail.engine.rows import People, Reader
-from dovetail.job.build import UNPUBLISHED, build_randomizer, terms
+from dovetail.engine.passes import Batch, Census, TallyFile
+from dovetail.engine.rows import BETWEEN, Asked, People, Reader, Secret
+from dovetail.job.build import UNPUBLISHED, build_noise, build_question, refuse_honest, terms
 from dovetail.job.collection import Collection
 from dovetail.job.config import RunConfig
-from dovetail.ledger.releases import LedgerEntry, ReleaseLedger
+from dovetail.job.messages import Message, Part, messages_of
+from dovetail.job.questions import QuestionsCollection, QuestionsConfig
+from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, charged
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import Survey
-from dovetail.table.released import Analyst, describe_reports
 
 # The order of a release in many files as its report sees it: by sizes of groups alone, never person by person.
 
@@ -40,7 +42,7 @@ class EqualLabels:
         return f"{self.count:,} groups of equal {self.column}"
 
     def covers(self, other: object) -> bool:
-        """Whether they are the same."""
+        """True if they are the same."""
         return self == other
 
 
@@ -107,24 +109,48 @@ class Job:
 
     Parameters
     ----------
-    config : RunConfig
+    asked : RunConfig or QuestionsConfig
     key : bytes
         Of the release ledger.
     """
 
-    config: RunConfig
+    asked: RunConfig | QuestionsConfig
     key: bytes
 
     @cached_property
-    def categories(self) -> tuple[str, ...] | None:
-        """Names of the symbols; None for numbers."""
-        declared = self.config.data.categories
-        return None if declared is None else tuple(declared)
+    def each(self) -> tuple[RunConfig, ...]:
+        """A configuration for each question, as if it were the only one."""
+        return self.asked.each if isinstance(self.asked, QuestionsConfig) else (self.asked,)
+
+    @property
+    def config(self) -> RunConfig:
+        """What the questions have in common, and the first of them."""
+        return self.each[0]
+
+    def parts(self, n: int) -> tuple[Part, ...]:
+        """Every question, and what hides the answers of n people to it."""
+        several = len(self.each) > 1
+        return tuple(
+            Part(question, build_noise(config, question, n=n), config.data.private if several else "")
+            for config, question in zip(self.each, self.questions, strict=True)
+        )
 
     @cached_property
-    def randomizer(self) -> Analyst:
-        """What every person answers through."""
-        return build_randomizer(self.config.randomize, self.config.data, self.categories)
+    def questions(self) -> tuple[Question, ...]:
+        """What every person is asked."""
+        return tuple(build_question(config, config.data.categories) for config in self.each)
+
+    def messages(self, n: int) -> tuple[Message, ...]:
+        """What each of n people sends."""
+        if isinstance(self.asked, QuestionsConfig):
+            return messages_of(self.parts(n), self.asked.head.ask, self.asked.weights)
+        return (Message(self.parts(n)),)
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The private columns beside the first one."""
+        asked = (Asked(config.data, one.further) for config, one in zip(self.each, self.questions, strict=True))
+        return tuple(name for one in asked for name in one.columns)[1:]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -139,17 +165,40 @@ class Job:
         """The one public column whose labels groups are made of."""
         return self.columns[0] if len(self.columns) == 1 else None
 
+    @property
+    def _classes(self) -> tuple[str, ...]:
+        """The public columns that set somebody's epsilon."""
+        asked = [one.randomize.by for one in self.each if one.randomize is not None]
+        return tuple(dict.fromkeys(name for name in asked if name is not None))
+
+    def _counted(self, census: Census, config: RunConfig) -> dict[str, int]:
+        """How many people have each label of the public column that sets the epsilon of a question."""
+        by, found = None if config.randomize is None else config.randomize.by, Counter[str]()
+        if by is None or self.columns:
+            return {}
+        for label, people in census.groups.items():
+            found[label.split(BETWEEN)[self._classes.index(by)]] += people
+        return dict(found)
+
     def reader(self, *, numbers: bool) -> Reader:
         """What encodes batches; `numbers` as `People` has it."""
-        data = self.config.data.model_copy(update={"public": list(self.columns)})
-        measured = tuple(name for name in self.config.numbers if name in self.columns)
-        return Reader(data, People(self.key, numbers), self.columns, measured)
+        columns = self.columns or self._classes
+        measured = tuple(name for name in self.config.numbers if name in columns)
+        asked = tuple(
+            Asked(
+                config.data.model_copy(update={"public": list(columns)}),
+                question.further,
+                question.domain["d"] if question.of_arrays else None,
+            )
+            for config, question in zip(self.each, self.questions, strict=True)
+        )
+        return Reader(asked, People(self.key, numbers), columns, measured)
 
     def rows(self, report_bytes: int) -> int:
         """Rows of a batch."""
         return max(1, min(_ROWS, _BYTES // max(8, report_bytes)))
 
-    def parts(self, n: int, report_bytes: int) -> int:
+    def partitions(self, n: int, report_bytes: int) -> int:
         """Partitions of n reports."""
         return max(1, -(-n * (16 + report_bytes) // _BYTES))
 
@@ -160,55 +209,63 @@ class Job:
 
     def tally(self, census: Census) -> TallyFile:
         """What counts the reports of a file."""
-        return TallyFile(self.randomizer, self.categories, self.group, tuple(census.groups) if self.group else ())
+        return TallyFile(self.parts(census.n), self.group, tuple(census.groups) if self.group else ())
 
     def order(self, census: Census) -> Order:
         """The order of the release, fitted to the public labels where it is not uniform."""
         kind, shuffle = arrangement_of(self.config.shuffle.shuffler), self.config.shuffle
         if kind is not None:
             return fit_line(shuffle, self.columns, census.groups)
-        sizes = np.array(list(census.groups.values()) or [census.n], dtype=np.int64)
+        sizes = np.array(list(census.groups.values()) if self.columns else [census.n], dtype=np.int64)
         return StagedOrder(shuffle.shuffler, census.n, sizes, self.group is not None, self.group)
 
-    def layout(self, census: Census, order: Order, *, parts: int | None = None) -> Arrangement:
-        """What tasks need to know of the order, in partitions that fit into memory or in about so many."""
-        wanted = self.parts(census.n, report_bytes(self.randomizer)) if parts is None else parts
-        kind = arrangement_of(order.name)
-        if isinstance(order, Fitted) and kind is not None:
-            return kind.of(order, wanted)
-        return Layout(census.n, wanted, census.groups)
+    def batches(self, census: Census, order: Order, secret: Secret, *, parts: int | None = None) -> tuple[Batch, ...]:
+        """Everybody's messages, each kind in the order, in partitions that fit into memory or in about so many."""
+        found: list[Batch] = []
+        kind, messages = arrangement_of(order.name), self.messages(census.n)
+        for place, message in enumerate(messages):
+            wanted = self.partitions(census.n, message.size) if parts is None else parts
+            layout: Arrangement = Layout(census.n, wanted, census.groups if self.columns else {})
+            if isinstance(order, Fitted) and kind is not None:
+                layout = kind.of(order, wanted)
+            own = secret if len(messages) == 1 else Secret(secret.of(f"batch {place}"))
+            found.append(Batch(message, layout, own, found[-1].end if found else 0))
+        return tuple(found)
 
     def entry(self, census: Census, ledger: ReleaseLedger, number: int) -> LedgerEntry:
         """The entry of the ledger, but for its manifest."""
+        made, section = self.collection(census), self.config.shuffle
+        kind = arrangement_of(section.shuffler)
         table = f"table in files: {census.n} {census.fingerprint}".encode()
-        section, kind = self.config.shuffle, arrangement_of(self.config.shuffle.shuffler)
         groups, alpha = f"{json.dumps(self.columns)} {census.grouping}", 0.0  # of these people, in these groups
         if kind is not None and section.groups is not None:  # budgets add for the same groups: in the same table
             groups, alpha = f"{section.groups.model_dump_json()} {census.fingerprint}", section.alpha or 0.0
+        notes = (part.noise.rounds_note() for part in self.parts(census.n))
+        asked = self.asked.terms() if isinstance(self.asked, QuestionsConfig) else terms(self.asked)
         return LedgerEntry(
-            number, ledger.fingerprint(table), ledger.fingerprint(b"in files" + terms(self.config)),
-            self.randomizer.guarantee.epsilon, alpha, ledger.fingerprint(f"in files {groups}".encode()),
-            census.n, section.shuffler,
+            number, ledger.fingerprint(table), ledger.fingerprint(b"in files" + asked), charged(made.local),
+            alpha * len(self.messages(census.n)), ledger.fingerprint(f"in files {groups}".encode()),
+            census.n, section.shuffler, note="; ".join(dict.fromkeys(filter(None, notes))),
         )  # fmt: skip
 
-    def collection(self, census: Census) -> Collection:
+    def collection(self, census: Census) -> Collection | QuestionsCollection:
         """The collection as reports describe it: nobody's value is in it."""
-        config, data = self.config, self.config.data
+        made = tuple(self._part(census, *one) for one in zip(self.each, self.parts(census.n), strict=True))
+        return QuestionsCollection(self.asked, made) if isinstance(self.asked, QuestionsConfig) else made[0]
+
+    def _part(self, census: Census, config: RunConfig, part: Part) -> Collection:
+        data, honest = config.data, config.promise.honest
         nobody = np.broadcast_to(np.int64(0), (census.n,))
         public = pl.DataFrame(schema=dict.fromkeys(data.public, pl.String))
-        survey = Survey(nobody, public, self.categories, public.clear(), public.select([]))
-        honest = config.promise.honest
-        if honest is not None and honest > census.n:
-            raise ConfigError(
-                f"`promise.honest` must be at most the {census.n:,} people of the table, got {honest:,}."
-            )
-        return Collection(
-            survey, self.randomizer, None, config.shuffle.groups, delta=config.promise.delta, honest=honest,
-            private=data.private, title=config.title or "",
-            asked=config.model_dump(mode="json", exclude={"data": UNPUBLISHED, "seed": True}),
+        categories = None if data.categories is None else tuple(data.categories)
+        survey = Survey(
+            nobody, public, categories, public.clear(), public.select([]),
+            census.left_out if data.missing == "drop" else None, 0 if data.clip else None,
         )  # fmt: skip
-
-    def description(self) -> str:
-        """What a later stage must know to read the files; it travels inside each."""
-        shuffle: Any = self.config.shuffle.model_dump(mode="json")
-        return json.dumps(describe_reports(self.randomizer, self.config.data.categories, "device", shuffle=shuffle))
+        refuse_honest(config, census.n)
+        return Collection(
+            survey, part.question, part.noise, None, config.shuffle.groups,
+            delta=config.promise.delta, honest=honest, private=data.private, title=config.title or "",
+            asked=config.published(UNPUBLISHED),
+            counted=self._counted(census, config),
+        )  # fmt: skip

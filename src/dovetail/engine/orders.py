@@ -40,6 +40,10 @@ class Arrangement(ABC):
     def send(self, rows: Rows, keys: Keys, secret: Secret) -> tuple[NDArray[np.int64], Marks]:
         """The partition of each row, and its marks."""
 
+    def spread(self, keys: Keys) -> NDArray[np.int64]:
+        """The partition of messages that belong to nobody's row, where everybody is mixed evenly."""
+        raise UnsupportedError("messages without a place go with a uniform shuffle of everybody.")
+
     @abstractmethod
     def order(self, part: int, keys: Keys, marks: Marks, secret: Secret) -> tuple[NDArray[np.int64], Codes]:
         """The rows of a partition in their order, and the label at each place.
@@ -176,9 +180,9 @@ def fit_line(section: ShuffleSection, columns: tuple[str, ...], groups: dict[str
     if n > MOST_FITTED:
         raise UnsupportedError(
             f"--engine: shuffler {section.shuffler!r} is fitted to everybody's public label in one memory, at most "
-            f"{MOST_FITTED:,} people, got {n:,}; use within_groups or uniform, or draw from parts of the table."
+            f"{MOST_FITTED:,} people, got {n:,}; use `within_groups` or uniform, or draw from parts of the table."
         )
-    instead = "use within_groups or uniform, or draw from parts of the table"
+    instead = "use `within_groups` or uniform, or draw from parts of the table"
     need_memory(f"fitting shuffler {section.shuffler!r} to {n:,} people", n * _FIT, instead)
     from dovetail.job.build import fit_of  # tasks have no use for it
 
@@ -232,6 +236,9 @@ class Layout(Arrangement):
         """The partition of each row: it never falls along (group, key)."""
         within = (keys[:, 0] >> np.uint64(32)) * self._sizes[codes] >> np.uint64(32)
         return ((self._starts[codes] + within) * np.uint64(self.parts) // np.uint64(self.n)).astype(np.int64)
+
+    def spread(self, keys: Keys) -> NDArray[np.int64]:
+        return self.part(np.zeros(len(keys), dtype=np.int64), keys)
 
     def send(self, rows: Rows, keys: Keys, secret: Secret) -> tuple[NDArray[np.int64], Marks]:
         codes = codes_of(self.names, rows.groups, rows.n)

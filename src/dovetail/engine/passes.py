@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,19 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import KeyedEntropy, keyed_prints
 from dovetail.core.errors import DataError, OutputError
-from dovetail.core.estimate import Tally
+from dovetail.core.noise import People
 from dovetail.core.progress import Progress
-from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.core.question import Question
+from dovetail.core.stages import Reports
 from dovetail.engine.fitted_orders import NoisyPlaces
-from dovetail.engine.orders import Arrangement, Codes, Keys, Marks, labels_of
+from dovetail.engine.orders import Arrangement, Codes, Keys, Marks, codes_of, labels_of
 from dovetail.engine.processes import Blobs, Engine, Summary
 from dovetail.engine.processes import TaskSource as Source
-from dovetail.engine.publication import digest_of
-from dovetail.engine.rows import Prints, Reader, Sealer, Secret, low_words
-from dovetail.engine.supported import estimator_of
+from dovetail.engine.publication import digest_of, need_memory
+from dovetail.engine.rows import Prints, Reader, Rows, Sealer, Secret, low_words
+from dovetail.job.messages import Message, Part, Tallies, count
 from dovetail.ledger.files import write_whole
 from dovetail.table.reader import in_several_rows
-from dovetail.table.released import Analyst, from_columns, to_columns
 
 # The first pass: how many people and groups there are, who stands twice, what is wrong, and which table this is.
 
@@ -39,7 +40,7 @@ _HEADER = 128  # bytes of a file of numbers before the numbers
 
 @dataclass(frozen=True)
 class PackPeople:
-    """Prints of people by their upper bits, so that whoever stands in two rows meets; and totals of the batch.
+    """Prints of people by their upper bits, so that anybody who stands in two rows meets; and totals of the batch.
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ class PackPeople:
         numbers, texts = self.reader.people.kinds(rows.people)
         totals = {
             "n": rows.n,
+            "left_out": rows.left_out,
             "wrong": dict(wrong),
             "fingerprint": str(self.reader.fingerprint(rows)),
             "grouping": str(self.reader.grouping(rows)),
@@ -96,12 +98,13 @@ class UnpackPeople:
 
 def add_totals(totals: list[dict[str, Any]]) -> Summary:
     """Totals of several batches."""
-    counted = {name: Counter[str]() for name in ("wrong", "groups")}
+    counted = {name: Counter[str]() for name in ("wrong", "groups", "truth")}
     for one in totals:
         for name, counter in counted.items():
             counter.update(one.get(name, {}))
     return {
         "n": sum(one["n"] for one in totals),
+        **{name: sum(one.get(name, 0) for one in totals) for name in ("beside", "left_out")},
         **{name: str(sum(int(one.get(name, 0)) for one in totals) % (1 << 128)) for name in _HASHES},
         "numbers": sum(one.get("numbers", 0) for one in totals),
         "texts": sum(one.get("texts", 0) for one in totals),
@@ -123,6 +126,8 @@ class Census:
     groups : people in each public group, in the order of their names; empty without groups
     mixed : bool
         Whether some names of people spell numbers and others do not.
+    left_out : int
+        Rows without an answer that `missing` = "drop" left out.
     """
 
     n: int
@@ -130,6 +135,7 @@ class Census:
     grouping: int
     groups: dict[str, int]
     mixed: bool
+    left_out: int
 
     @classmethod
     def of(cls, summaries: tuple[Summary, ...], reader: Reader) -> Census:
@@ -142,18 +148,18 @@ class Census:
         """
         *parts, totals = summaries
         columns = " or ".join(repr(name) for name in reader.columns)
-        names = {"person": reader.data.person, "private": reader.data.private, "group": columns}
-        for sentence, count in totals["wrong"].items():
-            raise DataError(f"{sentence.format(n=count, **names)}; correct the table: nothing was released.")
+        names = {"person": reader.person, "group": columns}
+        for sentence, rows in totals["wrong"].items():
+            raise DataError(f"{sentence.format(n=rows, **names)}; correct the table: nothing was released.")
         twice = sum(part["twice"] for part in parts)
         if twice:
             raise DataError(
-                f"person column {reader.data.person!r}: {in_several_rows(twice)}; one report per "
+                f"person column {reader.person!r}: {in_several_rows(twice)}; one report per "
                 "person, so keep one row each: nothing was released."
             )
         return cls(
             totals["n"], int(totals["fingerprint"]), int(totals["grouping"]), totals["groups"],
-            bool(totals["numbers"] and totals["texts"]),
+            bool(totals["numbers"] and totals["texts"]), totals["left_out"],
         )  # fmt: skip
 
 
@@ -186,34 +192,148 @@ def by_part(part: Any) -> list[tuple[int, Any]]:
 
 # The second pass: every report is drawn beside its sort key, and travels without its person.
 #
-# Where it goes, what travels beside it and who ends up where is the arrangement's to say (`engine.orders`).
+# What a person sends is the message's to say (`job.messages`); where it goes, what travels beside it and who ends up
+# where is the arrangement's (`engine.orders`).
 
 
 _KEYS = 16  # bytes
+_ADDED = 64  # bytes of a dummy while its place is found
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Everybody's messages of one kind, and the order that they are released in.
+
+    Parameters
+    ----------
+    message : Message
+    layout : Arrangement
+    secret : Secret
+        Of this batch alone, so that nothing links two messages of a person.
+    first : int
+        Number of its first partition.
+    """
+
+    message: Message
+    layout: Arrangement
+    secret: Secret
+    first: int = 0
+
+    @property
+    def end(self) -> int:
+        """The number after that of its last partition."""
+        return self.first + self.layout.parts
+
+    def pack(self, rows: Rows, people: People) -> tuple[Blobs, int]:
+        """Everybody's message by partition, sealed, with what is sent besides, and how many those are."""
+        message, layout, secret = self.message, self.layout, self.secret
+        sent = message.send(rows.values, people, lambda purpose: KeyedEntropy(secret.of(purpose), rows.ids))
+        blobs, beside = [], -rows.n
+        parts = message.noise.messages(sent, KeyedEntropy(secret.of("messages"), rows.ids))
+        for part, (places, own) in enumerate(parts):
+            keys = keyed_prints(secret.of(f"order {part}" if part else "order"), rows.ids[places])
+            mixed = part or len(places) < rows.n  # of some people, or again: then everybody is mixed evenly
+            where = (layout.spread(keys), ()) if mixed else layout.send(rows, keys, secret)
+            blobs += self._blobs(keys, *where, own)
+            beside += len(places)
+        senders, more = message.noise.beside(rows.n, KeyedEntropy(secret.of("dummies of people"), rows.ids))
+        if senders.size:
+            keys = keyed_prints(secret.of("order of dummies"), rows.ids[senders])
+            blobs += self._blobs(keys, layout.spread(keys), (), more)
+        return blobs, beside + senders.size
+
+    def _blobs(self, keys: Keys, parts: NDArray[np.int64], marks: Marks, messages: Reports) -> Blobs:
+        columns, sealer = (keys, *marks, self.message.narrow(messages)), Sealer(self.secret)
+        return [
+            (
+                self.first + part,
+                sealer.seal(b"".join(column.take(chosen, axis=0).tobytes() for column in columns), part),
+            )
+            for part, chosen in by_part(parts)
+        ]
+
+    def added(self) -> tuple[Keys, Reports]:
+        """What the shuffler adds, each with its sort key: a function of the secret, the same in every attempt."""
+        drawn = self.message.noise.added(KeyedEntropy(self.secret.of("dummies"), np.arange(1)))  # one stream
+        need_memory(f"adding {drawn.size:,} dummies", _ADDED * drawn.size, "join answers")
+        return keyed_prints(self.secret.of("order of dummies"), np.arange(drawn.size)), drawn
+
+    def unpack(self, part: int, blobs: list[bytes]) -> tuple[Codes, Reports]:
+        """The messages of a partition in their order, and the public label at each place."""
+        sealer, layout, shape = Sealer(self.secret), self.layout, self.message.nobody
+        contents = [sealer.open(blob, part) for blob in blobs]
+        keys, marks, messages = _join(
+            [_split(content, shape, layout.marks) for content in contents], shape, layout.marks
+        )
+        if self.message.noise.hidden is not None:
+            more, added = self.added()
+            here = layout.spread(more) == part
+            keys, messages = np.concatenate([keys, more[here]]), np.concatenate([messages, added[here]])
+        order, labels = layout.order(part, keys, marks, self.secret)
+        return labels, messages[order]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a rehearsal counts of the answers themselves, beside the reports.
+
+    Parameters
+    ----------
+    questions : those that were asked; none in a release
+    grouped : whether for each public group by itself
+    """
+
+    questions: tuple[Question, ...] = ()
+    grouped: bool = False
+
+    def count(self, rows: Rows) -> Counter[str]:
+        """By question, group and what the question counts, as one text."""
+        found: Counter[str] = Counter()
+        if not self.questions:
+            return found
+        names, codes = [""], np.zeros(rows.n, dtype=np.int64)
+        if self.grouped and rows.groups is not None:
+            names = rows.groups.unique().sort().to_list()
+            codes = codes_of(tuple(names), rows.groups, rows.n)
+        for place, chosen in by_part(codes):
+            for q, question in enumerate(self.questions):
+                for key, value in question.known(rows.values[q][chosen]).items():
+                    found[json.dumps([q, names[place], key])] += value
+        return found
+
+    def recalled(self, counted: Mapping[str, int], group: str | None = None) -> list[list[float]]:
+        """What is true for each question, in a group or of everybody."""
+        each = [Counter[str]() for _ in self.questions]
+        for text, value in counted.items():
+            q, name, key = json.loads(text)
+            if group is None or name == group:
+                each[q][key] += value
+        return [question.recalled(held) for question, held in zip(self.questions, each, strict=True)]
 
 
 @dataclass(frozen=True)
 class PackReports:
-    """Randomizes a batch and packs (key, marks, report) by partition."""
+    """Randomizes rows and packs (key, marks, message) by partition, and what people send besides."""
 
     reader: Reader
     secret: Secret
-    randomizer: Analyst
-    layout: Arrangement
+    batches: tuple[Batch, ...]
+    truth: Truth = Truth()
 
     def __call__(self, frame: pl.DataFrame) -> Blobs:
-        rows, layout, sealer = self.reader.exactly(frame), self.layout, Sealer(self.secret)
-        keys = keyed_prints(self.secret.of("order"), rows.ids)
-        own = KeyedEntropy(self.secret.of(f"randomize {self.randomizer.name}"), rows.ids)
-        reports = narrow(self.randomizer, self.randomizer.randomize(rows.values, own))
-        parts, marks = layout.send(rows, keys, self.secret)
-        columns: list[NDArray[Any]] = [keys, *marks, reports]
-        blobs = []
-        for part, chosen in by_part(parts):
-            content = b"".join(column.take(chosen, axis=0).tobytes() for column in columns)
-            blobs.append((part, sealer.seal(content, part)))
-        totals = {"n": rows.n, "fingerprint": str(self.reader.fingerprint(rows))}
-        return [*blobs, (layout.parts, sealer.seal(json.dumps(totals).encode(), layout.parts))]
+        rows = self.reader.exactly(frame)
+        public = pl.DataFrame() if rows.groups is None else labels_of(self.reader.columns, rows.groups)
+        packed = [batch.pack(rows, People(rows.n, public)) for batch in self.batches]
+        beside = sum(count for _, count in packed)
+        totals = {
+            "n": rows.n,
+            "beside": beside,
+            "fingerprint": str(self.reader.fingerprint(rows)),
+            "truth": dict(self.truth.count(rows)),
+        }
+        end = self.batches[-1].end
+        sealed = Sealer(self.secret).seal(json.dumps(totals).encode(), end)
+        return [*(blob for blobs, _ in packed for blob in blobs), (end, sealed)]
 
 
 @dataclass(frozen=True)
@@ -221,24 +341,17 @@ class UnpackReports:
     """Puts a partition into its order, forgets the keys, and writes its reports, the public labels beside them."""
 
     secret: Secret
-    randomizer: Analyst
-    layout: Arrangement
-    categories: tuple[str, ...] | None
+    batches: tuple[Batch, ...]
     columns: tuple[str, ...]
     folder: str
     description: str
 
     def __call__(self, part: int, blobs: list[bytes]) -> Summary:
-        sealer, layout = Sealer(self.secret), self.layout
-        contents = [sealer.open(blob, part) for blob in blobs]
-        if part == layout.parts:
-            return add_totals([json.loads(content) for content in contents])
-        shape = narrow(self.randomizer, self.randomizer.randomize(_nobody(self.randomizer)))
-        keys, marks, reports = _join(
-            [_split(content, shape, layout.marks) for content in contents], shape, layout.marks
-        )
-        order, labels = layout.order(part, keys, marks, self.secret)
-        frame = self._frame(labels, reports[order])
+        if part == self.batches[-1].end:
+            sealer = Sealer(self.secret)
+            return add_totals([json.loads(sealer.open(blob, part)) for blob in blobs])
+        batch = next(one for one in self.batches if part < one.end)
+        frame = self._frame(batch, *batch.unpack(part - batch.first, blobs))
         target = Path(self.folder) / f"part-{part:05d}.parquet"
         with write_whole(target) as place:
             frame.write_parquet(place, metadata={"dovetail": self.description})
@@ -249,30 +362,12 @@ class UnpackReports:
             "sha256": digest_of(target),
         }
 
-    def _frame(self, labels: Codes, reports: Reports) -> pl.DataFrame:
-        wide = np.dtype(np.int64) if reports.ndim == 1 else reports.dtype
-        columns = to_columns(self.randomizer, reports.astype(wide, copy=False), _listed(self.categories))
+    def _frame(self, batch: Batch, labels: Codes, messages: Reports) -> pl.DataFrame:
+        columns = batch.message.columns(messages)
         if not self.columns:
             return columns
-        names = labels_of(self.columns, pl.Series(self.layout.names, dtype=pl.String))
+        names = labels_of(self.columns, pl.Series(batch.layout.names, dtype=pl.String))
         return pl.DataFrame([*names[labels], *columns])
-
-
-def narrow(randomizer: Analyst, reports: Reports) -> Reports:
-    """Reports in the fewest bytes that hold every report of this randomizer."""
-    if reports.ndim > 1 or isinstance(randomizer, NumericRandomizer):
-        return reports
-    return reports.astype(np.min_scalar_type((1 << randomizer.report_bits) - 1))
-
-
-def report_bytes(randomizer: Analyst) -> int:
-    """Bytes of a report while it travels."""
-    shape = narrow(randomizer, randomizer.randomize(_nobody(randomizer)))
-    return shape.itemsize * (1 if shape.ndim == 1 else shape.shape[1])
-
-
-def _nobody(randomizer: Analyst) -> NDArray[Any]:
-    return np.empty(0, dtype=np.float64 if isinstance(randomizer, NumericRandomizer) else np.int64)
 
 
 def _split(content: bytes, shape: Reports, kinds: tuple[np.dtype[Any], ...]) -> tuple[Keys, Marks, Reports]:
@@ -298,10 +393,6 @@ def _join(
         tuple(np.concatenate(one) for one in zip(*marks, strict=True)),
         np.concatenate(reports),
     )
-
-
-def _listed(categories: tuple[str, ...] | None) -> list[str] | None:
-    return None if categories is None else list(categories)
 
 
 # A pass between the two, for orders in which partitions fill by chance: how many rows fall to each of them.
@@ -338,20 +429,61 @@ class UnpackCounts:
 def counted(
     engine: Engine,
     source: Source,
-    layout: NoisyPlaces,
+    batches: tuple[Batch, ...],
     reader: Reader,
-    secret: Secret,
     *,
     rows: int,
     staging: Path,
     progress: Progress,
-) -> NoisyPlaces:
-    """The layout with the rows of each partition: a pass that draws the same places as the next one."""
-    found = engine.exchange(
-        source, PackCounts(reader, secret, layout), UnpackCounts(secret), parts=1, rows=rows, staging=staging,
-        progress=progress,
-    )  # fmt: skip
-    return layout.counted(found.summaries[0])
+) -> tuple[Batch, ...]:
+    """The batches with the rows of each partition: for noisy places a pass that draws the same ones as the next."""
+    done: list[Batch] = []
+    for batch in batches:
+        layout = batch.layout
+        if isinstance(layout, NoisyPlaces):
+            found = engine.exchange(
+                source, PackCounts(reader, batch.secret, layout), UnpackCounts(batch.secret), parts=1, rows=rows,
+                staging=staging, progress=progress,
+            )  # fmt: skip
+            layout = layout.counted(found.summaries[0])
+        done.append(replace(batch, layout=layout, first=done[-1].end if done else 0))
+    return tuple(done)
+
+
+# A pass for attacks in a rehearsal, which need everybody whom they look at in one memory: a random sample of people.
+
+
+SAMPLED = "sampled"  # file in the staging folder, sealed
+
+
+@dataclass(frozen=True)
+class PackSample:
+    """The rows of people whose keys are at most `most`."""
+
+    reader: Reader
+    secret: Secret
+    most: int
+
+    def __call__(self, frame: pl.DataFrame) -> Blobs:
+        keys = keyed_prints(self.secret.of("sample"), self.reader.exactly(frame).ids)[:, 0]
+        chosen = frame.filter(pl.Series(keys <= np.uint64(self.most)))
+        return [(0, Sealer(self.secret).seal(chosen.write_ipc(None).getvalue(), 0))]
+
+
+@dataclass(frozen=True)
+class UnpackSample:
+    """Writes them into one file, sealed."""
+
+    secret: Secret
+    folder: str
+
+    def __call__(self, part: int, blobs: list[bytes]) -> Summary:
+        sealer = Sealer(self.secret)
+        frames = [pl.read_ipc(sealer.open(blob, part)) for blob in blobs]
+        joined = pl.concat(frames).write_ipc(None).getvalue()
+        with write_whole(Path(self.folder) / SAMPLED) as place:
+            place.write_bytes(sealer.seal(joined, part))
+        return {}
 
 
 # Counting what is published: tallies of released files add.
@@ -359,28 +491,27 @@ def counted(
 
 @dataclass(frozen=True)
 class TallyFile:
-    """The tally (groups, width) of the reports of one file.
+    """The tallies (groups, width) of the reports of one file.
 
     Parameters
     ----------
+    parts : questions and noises
     group : column of public groups beside the reports, or None
     groups : their names, in order
     """
 
-    randomizer: Analyst
-    categories: tuple[str, ...] | None
+    parts: tuple[Part, ...]
     group: str | None
     groups: tuple[str, ...]
 
-    def __call__(self, file: Path) -> Tally:
+    def __call__(self, file: Path) -> Tallies:
         try:
             table = pl.read_parquet(file)
-            reports = from_columns(self.randomizer, table, None if self.categories is None else list(self.categories))
+            labels = np.zeros(table.height, dtype=np.int64)
+            if self.group is not None:
+                labels = table[self.group].replace_strict(
+                    list(self.groups), range(len(self.groups)), return_dtype=pl.Int64
+                ).to_numpy()  # fmt: skip
+            return count(self.parts, table, labels, number=max(1, len(self.groups)))
         except (pl.exceptions.PolarsError, OSError, DataError):
             raise OutputError(f"{file}: is damaged; restore it from a backup.") from None
-        labels = np.zeros(len(reports), dtype=np.int64)
-        if self.group is not None:
-            labels = table[self.group].replace_strict(
-                list(self.groups), range(len(self.groups)), return_dtype=pl.Int64
-            ).to_numpy()  # fmt: skip
-        return estimator_of(self.randomizer, max(1, len(self.groups))).tally(reports, labels)

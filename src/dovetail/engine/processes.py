@@ -73,8 +73,11 @@ class Engine(ABC):
     name: str
 
     @abstractmethod
-    def source(self, data: DataSection, table: Any = None) -> TaskSource:
-        """The table that [data] names, or the one that is given, looked at but not read."""
+    def source(self, data: DataSection, table: Any = None, further: Sequence[str] = ()) -> TaskSource:
+        """The table that [data] names, or the one that is given, looked at but not read.
+
+        `further` are private columns beside the first one.
+        """
 
     @abstractmethod
     def exchange(
@@ -117,12 +120,12 @@ class Processes(Engine):
     _pool: ProcessPoolExecutor | None = field(default=None, init=False, repr=False)
     _retried: int = field(default=0, init=False, repr=False)
 
-    def source(self, data: DataSection, table: Any = None) -> Source:
+    def source(self, data: DataSection, table: Any = None, further: Sequence[str] = ()) -> Source:
         if table is not None:
             raise UnsupportedError("`table` must be a Spark data frame; processes read files, [data] `path`.")
         if data.table is not None:
             raise UnsupportedError(f"[data] `table` {data.table!r} is of Spark's catalogue: use --engine spark.")
-        return Source.of(data)
+        return Source.of(data, further)
 
     def exchange(
         self, source: Any, pack: Pack, unpack: Unpack, *, parts: int, rows: int, staging: Path, progress: Progress

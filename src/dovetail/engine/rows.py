@@ -6,6 +6,7 @@ import hmac
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from dovetail.core.display import mute
 from dovetail.core.entropy import KEY_BYTES, encrypt_blocks, keyed_prints, purpose_key
 from dovetail.core.errors import DataError, StorageError
 from dovetail.core.keyed_hash import keyed_hashes
-from dovetail.table.data_section import DataSection
-from dovetail.table.reader import columns_of
+from dovetail.table.arrays import rows_of_arrays
+from dovetail.table.data_section import RULES, DataSection
+from dovetail.table.reader import Further, are_numbers, columns_of
+from dovetail.table.spelling import absent
 
 # Who stands in a row: an id that keys the row's randomness, and the print by which a ledger knows people.
 
@@ -79,12 +82,13 @@ def _hashes(text: pl.Series, key: bytes, size: int) -> NDArray[np.uint8]:
     return keyed_hashes(np.frombuffer(joined, dtype=np.uint8), ends, key=key, size=size)
 
 
-MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, MISSING_GROUP = (
+MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, NO_ARRAY, MISSING_GROUP = (
     "{n:,} rows have no person in column {person!r}",
     "private column {private!r}: {n:,} values are missing",
     "private column {private!r}: {n:,} values are not among the declared categories",
     "private column {private!r}: {n:,} values are no numbers",
     "private column {private!r}: {n:,} values lie outside the declared range",
+    "private column {private!r}: {n:,} values are no arrays of as many finite numbers as `dimension` says",
     "public column {group}: {n:,} values are missing",
 )
 
@@ -101,19 +105,97 @@ class Rows:
     ----------
     people : series (n,)
     ids : Ids (n,)
-    values : int array (n,) of codes, or float array (n,)
+    values : for each question an int array (n,) of codes, or a float array (n,) or (n, columns)
     groups : series (n,) of texts, or None
     """
 
     people: pl.Series
     ids: Ids
-    values: NDArray[Any]
+    values: tuple[NDArray[Any], ...]
     groups: pl.Series | None
+    left_out: int = 0  # rows without an answer
 
     @property
     def n(self) -> int:
         """How many."""
-        return len(self.values)
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The private columns of a question.
+
+    Parameters
+    ----------
+    data : DataSection
+    further : private columns beside the first one, with ranges of numbers, or with categories
+    arrays : numbers of each array, where the first column holds those
+    """
+
+    data: DataSection
+    further: Further = field(default_factory=dict)
+    arrays: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them."""
+        return (self.data.private, *self.further)
+
+    def read(self, frame: pl.DataFrame, wrong: Counter[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The encoded values, and which rows are in order."""
+        if self.arrays is not None:
+            values, good = rows_of_arrays(frame[self.data.private], self.data.private, self.arrays)
+            wrong[_about(NO_ARRAY, self.data.private)] += int((~good).sum())
+            return values, good
+        values, good = self._first(frame[self.data.private], wrong)
+        for name, domain in self.further.items():
+            limits: dict[str, Any] = {"lower": None, "upper": None, "categories": list(domain)}
+            if are_numbers(domain):
+                low, high = domain
+                limits = {"lower": float(low), "upper": float(high), "categories": None, "missing": "refuse"}
+            others, fine = Asked(self.data.model_copy(update=limits))._first(frame[name], wrong)
+            values, good = np.column_stack([values, others]), good & fine
+        return values, good
+
+    def _first(self, column: pl.Series, wrong: Counter[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        text = column.cast(pl.String) if not self.data.numeric else column
+        gone = absent(column)
+        if self.data.missing not in RULES and not self.data.numeric:
+            text = pl.select(pl.when(gone).then(pl.lit(self.data.missing)).otherwise(text)).to_series()
+            gone = gone & False
+        if self.data.missing in RULES:
+            wrong[_about(MISSING_VALUE, column.name)] += int(gone.sum())
+        if self.data.numeric:
+            ends = (float(self.data.lower or 0.0), float(self.data.upper or 0.0))
+            if self.data.missing not in RULES:  # a missing number is an answer, too
+                values, good = _numbers(text.alias(column.name), gone.to_numpy(), wrong, ends, clip=self.data.clip)
+                return np.where(gone, np.nan, values), good | gone.to_numpy()
+            return _numbers(text.alias(column.name), gone.to_numpy(), wrong, ends, clip=self.data.clip)
+        names = self.data.categories or []
+        codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int64)
+        unknown = (codes.is_null() & ~gone).to_numpy()
+        wrong[_about(UNDECLARED, column.name)] += int(unknown.sum())
+        return codes.fill_null(0).to_numpy(), ~(unknown | gone.to_numpy())
+
+
+def _numbers(
+    column: pl.Series, gone: NDArray[np.bool_], wrong: Counter[str], ends: tuple[float, float], *, clip: bool
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    text = column.str.strip_chars() if column.dtype == pl.String else column
+    numbers = text.cast(pl.Float64, strict=False)
+    bad = (numbers.is_null() | ~numbers.is_finite()).fill_null(True).to_numpy() & ~gone
+    values = numbers.fill_null(0.0).to_numpy()
+    if clip:
+        values = np.clip(values, *ends)
+    outside = ~(bad | gone) & ~((values >= ends[0]) & (values <= ends[1]))
+    wrong[_about(NO_NUMBER, column.name)] += int(bad.sum())
+    wrong[_about(OUTSIDE, column.name)] += int(outside.sum())
+    return values, ~(bad | gone | outside)
+
+
+def _about(sentence: str, column: str) -> str:
+    """A sentence about this private column, to be filled with numbers later."""
+    return sentence.replace("{private!r}", repr(column).replace("{", "{{").replace("}", "}}"))
 
 
 @dataclass(frozen=True)
@@ -122,39 +204,52 @@ class Reader:
 
     Parameters
     ----------
-    data : DataSection
+    asked : private columns of each question
     people : People
     columns : public columns that groups are made of
     numbers : those of them that must be numbers
     """
 
-    data: DataSection
+    asked: tuple[Asked, ...]
     people: People
     columns: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
 
+    @property
+    def person(self) -> str:
+        """The column of people."""
+        assert self.asked[0].data.person is not None
+        return self.asked[0].data.person
+
     def read(self, frame: pl.DataFrame) -> tuple[Rows, Counter[str]]:
         """The rows that are in order, and how often which sentence is true of the others."""
-        assert self.data.person is not None
-        try:
-            frame = columns_of(frame, self.data, numbers=self.numbers)
-        except DataError:
-            names = " or ".join(repr(name) for name in (self.data.private, *self.numbers))
-            raise DataError(f"column {names} is not spelled as [data] says; check it first.") from None
         wrong: Counter[str] = Counter()
-        values, good = self._values(frame[self.data.private], wrong)
-        named = frame[self.data.person].is_not_null().to_numpy()
+        values, each = list[NDArray[Any]](), list[NDArray[np.bool_]]()
+        for asked in self.asked:
+            try:
+                read, answered = columns_of(
+                    frame, asked.data, numbers=self.numbers, further=asked.further, arrays=asked.arrays is not None
+                )
+            except DataError:
+                names = " or ".join(repr(name) for name in (*asked.columns, *self.numbers))
+                raise DataError(f"column {names} is not spelled as [data] says; check it first.") from None
+            found, fine = asked.read(read, wrong)
+            values.append(found)
+            each.append(fine)
+        frame = read  # people and public columns are the same for every question
+        named = frame[self.person].is_not_null().to_numpy()
         wrong[MISSING_PERSON] += int((~named).sum())
-        good = good & named
+        good = np.logical_and.reduce([named, *each])
         if self.columns:
             grouped = frame.select(pl.all_horizontal(pl.col(self.columns).is_not_null())).to_series().to_numpy()
             wrong[MISSING_GROUP] += int((~grouped).sum())
             good &= grouped
         if not good.all():  # the job will end: what is left is counted only
-            frame, values = frame.filter(pl.Series(good)), values[good]
+            frame, values = frame.filter(pl.Series(good)), [held[good] for held in values]
         groups = self._labels(frame) if self.columns else None
-        people = frame[self.data.person]
-        return Rows(people, self.people.ids(people), values, groups), +wrong
+        people = frame[self.person]
+        left_out = int((~answered).sum())  # of one question: several leave nobody out
+        return Rows(people, self.people.ids(people), tuple(values), groups, left_out), +wrong
 
     def exactly(self, frame: pl.DataFrame) -> Rows:
         """The rows, all of which were in order when they were counted."""
@@ -169,7 +264,11 @@ class Reader:
         Clarke, Devadas, van Dijk, Gassend, Suh (2003), Incremental Multiset Hash Functions, ASIACRYPT: MSet-Add-Hash.
         """
         key = purpose_key(self.people.key, "snapshot")
-        return _multiset_hash(key, rows, np.ascontiguousarray(rows.values).view(np.uint64))
+        words = [np.ascontiguousarray(held).view(np.uint64) for held in rows.values]
+        first, *others = (column for held in words for column in np.atleast_2d(held.T))
+        for column in others:  # several private columns: one word of a chain over all of them
+            first = encrypt_blocks(key, np.column_stack([first, column]))[:, 0]
+        return _multiset_hash(key, rows, first)
 
     def grouping(self, rows: Rows) -> int:
         """The same of (person, group): who is grouped with whom, whatever they answer."""
@@ -179,33 +278,6 @@ class Reader:
         """One text for each public label; a point is the texts of its coordinates."""
         texts = [frame[name].cast(pl.String) for name in self.columns]
         return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=BETWEEN)).to_series()
-
-    def _values(self, column: pl.Series, wrong: Counter[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        text = column.cast(pl.String) if not self.data.numeric else column
-        absent = column.is_null() | (column.is_nan() if column.dtype.is_float() else False)
-        if self.data.missing != "refuse":
-            text = pl.select(pl.when(absent).then(pl.lit(self.data.missing)).otherwise(text)).to_series()
-            absent = absent & False
-        wrong[MISSING_VALUE] += int(absent.sum())
-        if self.data.numeric:
-            return self._numbers(text, absent.to_numpy(), wrong)
-        names = self.data.categories or []
-        codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int64)
-        unknown = (codes.is_null() & ~absent).to_numpy()
-        wrong[UNDECLARED] += int(unknown.sum())
-        return codes.fill_null(0).to_numpy(), ~(unknown | absent.to_numpy())
-
-    def _numbers(
-        self, column: pl.Series, absent: NDArray[np.bool_], wrong: Counter[str]
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        text = column.str.strip_chars() if column.dtype == pl.String else column
-        numbers = text.cast(pl.Float64, strict=False)
-        bad = (numbers.is_null() | ~numbers.is_finite()).fill_null(True).to_numpy() & ~absent
-        values = numbers.fill_null(0.0).to_numpy()
-        outside = ~(bad | absent) & ~((values >= self.data.lower) & (values <= self.data.upper))
-        wrong[NO_NUMBER] += int(bad.sum())
-        wrong[OUTSIDE] += int(outside.sum())
-        return values, ~(bad | absent | outside)
 
 
 def _multiset_hash(key: bytes, rows: Rows, values: NDArray[np.uint64]) -> int:
@@ -240,6 +312,11 @@ class Secret:
     def fresh(cls) -> Secret:
         """A new one, from the operating system."""
         return cls(os.urandom(KEY_BYTES))
+
+    @classmethod
+    def simulated(cls, seed: int) -> Secret:
+        """That of a rehearsal, which is the same again for the same seed and protects nobody."""
+        return cls(sha256(f"rehearsal {seed}".encode()).digest())
 
     def of(self, purpose: str) -> bytes:
         """The key of one purpose."""

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from dovetail.core.entropy import system_entropy
-from dovetail.core.errors import OutputError, UnsupportedError
-from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
+from dovetail.core.estimate import Tally
+from dovetail.core.missing import Missing
 from dovetail.core.progress import Progress, silent
-from dovetail.core.stages import Labels, NumericRandomizer, Shuffler
-from dovetail.engine.fitted_orders import NoisyPlaces
+from dovetail.core.stages import Labels, Shuffler
 from dovetail.engine.job import Job, Order
 from dovetail.engine.orders import Fitted
 from dovetail.engine.passes import (
     EVERYBODY,
     PEOPLE,
+    SAMPLED,
+    Batch,
     Census,
     PackPeople,
     PackReports,
+    PackSample,
+    Truth,
     UnpackPeople,
     UnpackReports,
+    UnpackSample,
     counted,
     join_prints,
-    report_bytes,
 )
 from dovetail.engine.processes import Engine, Processes, default_workers, need_workers
 from dovetail.engine.processes import TaskSource as Source
@@ -38,31 +43,28 @@ from dovetail.engine.publication import MANIFEST, PARTS, Manifest, Staging, need
 from dovetail.engine.rows import Sealer, Secret
 from dovetail.engine.source import Source as Files
 from dovetail.engine.spark import Spark, session_of, start
-from dovetail.engine.supported import estimator_of, refuse_large, refuse_unsupported
+from dovetail.engine.supported import refuse_large, refuse_unsupported
+from dovetail.job.build import build_collection, fresh
+from dovetail.job.collection import Collection
 from dovetail.job.config import RunConfig
-from dovetail.job.evaluate import (
-    LEVEL,
-    NO_ORDER,
-    bayes_leakage,
-    better_randomizer,
-    central_guarantee,
-    mixing_of,
-    order_evaluation,
-    shares_of,
-    span_of,
-)
-from dovetail.job.rehearse import ReleasedTable, collection_report
+from dovetail.job.evaluate import NO_ORDER, NOT_GROUPED, Beside, mixing_of
+from dovetail.job.messages import Tallies
+from dovetail.job.questions import QuestionsConfig, description_of, questions_of, report_of_tallies
+from dovetail.job.rehearse import ReleasedTable, rehearse, write_report
 from dovetail.job.run import keep_apart, settings_of
+from dovetail.ledger.files import check_target
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger
-from dovetail.report.document import Estimates, Evaluation, IntervalEstimates, Missing, PrivacyReport
+from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
 from dovetail.report.html import render_html
 
 # From the tally of the released files to the privacy report.
 
 
+Told = Callable[[str | None], list[list[float]]]
+
 TRUST = (
     "Drawn by {name} in {partitions} partitions; tasks that were tried again, {retried} here, draw the same reports.",
-    "Randomization and shuffle ran in one place, {where}: whoever runs it, or reads its memory during the job, can "
+    "Randomization and shuffle ran in one place, {where}: anybody who runs it, or reads its memory meanwhile, can "
     "undo both, and is a party that must be trusted until the job has ended.",
     "The promise is computational: reports and their order are AES-256 of a secret that was drawn for this release, "
     "held in memory only, and forgotten.",
@@ -74,105 +76,100 @@ def scale_report(
     job: Job,
     census: Census,
     ordered: Order,
-    tally: Tally,
+    tallies: Tallies,
     *,
-    history: tuple[LedgerEntry, ...],
-    reproduced: bool,
+    history: tuple[LedgerEntry, ...] = (),
+    reproduced: bool = False,
     engine: dict[str, Any],
+    truth: Told | None = None,
 ) -> PrivacyReport:
-    """The report of a release in files, as `run` makes it of one in memory.
+    """The report of what was drawn in files, as `run` makes it of what was drawn in memory.
 
     Parameters
     ----------
     ordered : the order of the release
-    tally : counts (g, width) of n (g,) released reports
-    history : every release of some of these people, this one last
+    tallies : of each question, counts (g, width) of n (g,) released reports
+    history : every release of some of these people, this one last; none of a rehearsal
     engine : what drew it
+    truth : function of a group, or of None for everybody
+        What is true for each question; in a rehearsal.
     """
-    collection = job.collection(census)
     order = ordered.shuffler if isinstance(ordered, Fitted) else cast(Shuffler, ordered)
-    found = _estimates(job, census, ordered, tally)
-    made = replace(collection, fit=lambda public: order)
-    evaluation = Evaluation(
-        shuffler=order.name,
-        local=job.randomizer.guarantee.drawn_from("device"),
-        central=central_guarantee(
-            job.randomizer, order, delta=collection.delta, honest=collection.honest, provenance="device"
-        ),
-        order=order_evaluation(order, provenance="device"),
-        leakage=bayes_leakage(
-            job.randomizer,
-            order,
-            honest=collection.honest,
-            shares=np.asarray(found.overall.possible),
-            law="estimated",
-        ),
-        estimates=replace(found, better=better_randomizer(job.randomizer, n=census.n, delta=collection.delta)),
-    )
-    empty = pl.DataFrame()
-    released = ReleasedTable(empty, np.empty(0), empty, history, history[-1].number, reproduced)
-    report = collection_report(made, released.compose(evaluation), released, system_entropy(), engine=engine)
-    trust = tuple(line.format(**engine) for line in TRUST)
-    return replace(report, sanitized=IN_FILES, assumptions=(*report.assumptions, *trust))
-
-
-def _estimates(job: Job, census: Census, order: Order, tally: Tally) -> Estimates:
-    """Estimates over everybody and, where they were asked for, within each public group."""
-    numeric, wanted = isinstance(job.randomizer, NumericRandomizer), job.config.estimate
-    labels, span = list(job.categories or ["mean"]), span_of(job.randomizer)
-    overall = estimator_of(job.randomizer, 1).overall.solve(Tally(tally.counts.sum(axis=0), int(np.sum(tally.n))))
-    groups: list[IntervalEstimates] | Missing = Missing("no grouping column was asked for: list it in [estimate] by")
-    withheld: list[dict[str, Any]] = []
-    if wanted.by and job.group is None:
-        groups = Missing(NO_ORDER)
-    elif wanted.by:
-        names, sizes = list(census.groups), np.array(list(census.groups.values()))
-        kept = np.flatnonzero(sizes >= wanted.min_group_size)
-        small = {"groups": int(sizes.size - kept.size), "people": int(sizes.sum() - sizes[kept].sum())}
-        withheld = [{"by": job.group, **small}] if small["groups"] else []
-        kept = kept[_in_order(job, names, kept)]
-        within = _solve(job, order, tally, kept)
-        groups = [
-            shares_of(within.group(row), labels, None, by=job.group, group=names[place], span=span)
-            for row, place in enumerate(kept.tolist())
-        ]
-    return Estimates(
-        "mean" if numeric else "share", LEVEL, shares_of(overall, labels, None, span=span), groups, withheld,
-        estimator=Missing("the Rao-Blackwell mean adds up over files" if numeric else "shares have one estimator"),
+    made, empty = job.collection(census).through(lambda public: order), pl.DataFrame()
+    released = None
+    if history:
+        released = ReleasedTable(empty, np.empty(0), empty, history, history[-1].number, reproduced)
+    columns = [_columns(job, census, ordered, q, tally, truth) for q, tally in enumerate(tallies.parts)]
+    report = report_of_tallies(
+        made, tallies.parts, columns, released, fresh(job.asked), wanted=job.config.estimate,
+        truths=None if truth is None else truth(None), engine=engine,
     )  # fmt: skip
+    trust = tuple(line.format(**engine) for line in TRUST) if history else ()
+    sanitized = IN_FILES if history else report.sanitized
+    return replace(report, sanitized=sanitized, table=NO_DIGEST, assumptions=(*report.assumptions, *trust))
 
 
-def _in_order(job: Job, names: list[str], kept: Labels) -> Labels:
-    """The groups that are kept in the order of their names: of their numbers, where the names must be numbers."""
-    if job.group not in job.config.numbers:
-        return np.arange(kept.size)
-    return np.argsort(np.array([float(names[place]) for place in kept]), kind="stable")
+def _columns(
+    job: Job, census: Census, order: Order, q: int, tally: Tally, truth: Told | None
+) -> list[Beside] | Missing:
+    """The public groups beside the reports to a question, where estimates by group were asked for."""
+    if not job.config.estimate.by:
+        return NOT_GROUPED
+    if job.group is None:
+        return Missing(NO_ORDER)
+    names, sizes = list(census.groups), np.array(list(census.groups.values()))
+    at = np.arange(sizes.size)
+    if job.group in job.config.numbers:  # in the order of their numbers
+        at = np.argsort(np.array([float(name) for name in names]), kind="stable")
 
+    def pooled(row: Labels) -> Tally:
+        counts = np.zeros((int(row.max()) + 1, *tally.counts.shape[1:]), dtype=tally.counts.dtype)
+        n = np.zeros(len(counts), dtype=np.int64)
+        np.add.at(counts, row, tally.counts[at])
+        np.add.at(n, row, tally.n[at])
+        return Tally(counts, n)
 
-def _solve(job: Job, order: Order, tally: Tally, kept: Labels) -> Estimate:
-    """Estimates within the groups that are kept; where reports move between groups, widened by how many do."""
-    if not kept.size:
-        return estimator_of(job.randomizer, 1).solve(
-            Tally(tally.counts.sum(axis=0)[None], np.array([np.sum(tally.n)]))
+    def mixing(row: Labels) -> NDArray[np.float64] | None:
+        if not isinstance(order, Fitted):
+            return None
+        return mixing_of(order.shuffler, np.repeat(row[np.argsort(at)], order.line.sizes), str(job.group))
+
+    named = [names[place] for place in at]
+    return [
+        Beside(
+            job.group, named, sizes[at], np.asarray(tally.n)[at], pooled, mixing,
+            truth=lambda group: None if truth is None else truth(named[group])[q],
         )
-    counts, n = tally.counts[kept], np.asarray(tally.n)[kept]
-    if not isinstance(order, Fitted):
-        return estimator_of(job.randomizer, kept.size).solve(Tally(counts, n))
-    row = np.full(len(tally.counts), kept.size)
-    row[kept] = np.arange(kept.size)
-    if (row == kept.size).any():  # the groups that are too small, together
-        rest = row == kept.size
-        counts = np.concatenate([counts, tally.counts[rest].sum(axis=0, keepdims=True)])
-        n = np.append(n, np.asarray(tally.n)[rest].sum())
-    mixing = mixing_of(order.shuffler, np.repeat(row, order.line.sizes), str(job.group))
-    return estimator_of(job.randomizer, len(n)).solve(Tally(counts, n), mixing)
+    ]  # fmt: skip
+
+
+SAMPLE = 10_000  # people whom a rehearsal in files attacks
+ON_A_SAMPLE = (
+    "Attacks and sections are measured on a random sample of {m:,} of the {n:,} people, who are randomized and "
+    "shuffled by themselves."
+)
+
+
+def on_a_sample(config: RunConfig, sample: pl.DataFrame, *, n: int, progress: Progress) -> Evaluation | Missing:
+    """What is measured with everybody in one memory, of a random sample of n people; or why it is not."""
+    honest, m = config.promise.honest, sample.height
+    if honest is not None:
+        scaled = config.promise.model_copy(update={"honest": max(1, honest * m // n)})
+        config = config.model_copy(update={"promise": scaled})
+    rng = fresh(config)
+    try:
+        collection = build_collection(config, rng, table=sample)
+        report = rehearse(collection, estimate=config.estimate, attack=config.attack, rng=rng, progress=progress)
+    except (UnsupportedError, DataError) as error:
+        return Missing(f"of a random sample of {m:,} people: {str(error).rstrip('.')}")
+    return report.evaluation
 
 
 _FILES = {"report_json": "report.json", "report_html": "report.html", "sanitized": PARTS, "manifest": MANIFEST}
 
 
 def run(
-    config: str | Path | dict[str, Any] | RunConfig,
+    config: str | Path | dict[str, Any] | RunConfig | QuestionsConfig,
     *,
     out: str | Path,
     table: Any = None,
@@ -183,14 +180,15 @@ def run(
     ledger: str | Path | None = None,
     progress: Progress = silent,
 ) -> PrivacyReport:
-    """Draw a release of a table in many files, with randomness that is keyed by person.
+    """Draw a release of a table in many files, or rehearse one, with randomness that is keyed by person.
 
     Parameters
     ----------
-    config : path of a TOML file, dictionary or RunConfig
+    config : path of a TOML file, dictionary, RunConfig or QuestionsConfig
         `[data] path` is a Parquet file, a folder of them, or a glob; `person` names a column.
     out : folder
-        Receives report.json, report.html, the folder `sanitized` and the list `_DOVETAIL`: all of them or none.
+        Receives report.json, report.html, the folder `sanitized` and the list `_DOVETAIL`: all of them or none; of a
+        rehearsal the report alone.
     table : Spark data frame, optional
         Of a session that you have, classic or Connect; instead of the configured path.
     engine : "processes" or "spark", optional
@@ -232,13 +230,19 @@ def run(
     >>> report.engine["name"], report.evaluation.estimates.overall.n
     ('processes', 200)
     """
-    settings, target = settings_of(config), Path(out)
+    settings, target = questions_of(config) or settings_of(config), Path(out)
     refuse_unsupported(settings)
     private = ReleaseLedger(Path(ledger)) if ledger is not None else ReleaseLedger.default()
     keep_apart(target, private)
-    job = Job(settings, private.people_key())
+    rehearsal = settings.mode == "rehearsal"
+    if rehearsal and new_release:
+        raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
+    secret = Secret.fresh() if settings.seed is None else Secret.simulated(settings.seed)
+    job = Job(settings, secret.of("people") if rehearsal else private.people_key())
     with staged(target, private) as staging, closing(make_engine(engine, workers, master, table)) as runs:
-        return _Run(job, runs, staging, private, progress).release(table, new_release=new_release)
+        one = _Run(job, runs, staging, private, progress)
+        report = one.rehearse(table, secret) if rehearsal else one.release(table, secret, new_release=new_release)
+    return write_report(report, target, force=False, progress=progress) if rehearsal else report
 
 
 def make_engine(engine: str | None, workers: int | None, master: str | None, table: Any) -> Engine:
@@ -265,19 +269,65 @@ class _Run:
     ledger: ReleaseLedger
     progress: Progress
 
-    def release(self, table: Any, *, new_release: bool) -> PrivacyReport:
-        """The recorded release of this table under these terms, or a fresh one."""
-        check_folder(self.staging.target)
-        source = self.engine.source(self.job.config.data, table)
+    def rehearse(self, table: Any, secret: Secret) -> PrivacyReport:
+        """Estimates beside the truth, which is counted in the same pass, and attacks on a sample; nothing is kept."""
+        check_target(self.staging.target, force=False)
+        job, (source, census, numbers) = self.job, self._read(table)
+        batches, order = self._batches(census, secret)
+        truth = Truth(job.questions, grouped=job.group is not None and bool(job.config.estimate.by))
+        tallies, manifest, counted = self._exchange(source, census, batches, secret, truth, numbers)
+
+        @cache
+        def told(group: str | None) -> list[list[float]]:
+            return truth.recalled(counted, group)
+
+        report = scale_report(job, census, order, tallies, engine=manifest.engine, truth=told)
+        made = job.collection(census)
+        if isinstance(made, Collection) and made.hidden is None:
+            sample = self._sample(source, census, secret, numbers)
+            found = on_a_sample(job.config, sample, n=census.n, progress=self.progress)
+            names = ("attacks", "learnability", "sections")
+            measured: dict[str, Any] = {name: getattr(found, name, found) for name in names}
+            said = ON_A_SAMPLE.format(m=sample.height, n=census.n)
+            evaluation = replace(report.evaluation, **measured)
+            report = replace(report, evaluation=evaluation, assumptions=(*report.assumptions, said))
+        self.staging.clear(self.ledger)
+        return report
+
+    def _sample(self, source: Source, census: Census, secret: Secret, numbers: bool) -> pl.DataFrame:
+        """The rows of a random sample of people, in the order of their names."""
+        most, reader = min(1 << 64, (SAMPLE << 64) // census.n) - 1, self.job.reader(numbers=numbers)
+        self.engine.exchange(
+            source, PackSample(reader, secret, most), UnpackSample(secret, str(self.staging.folder)), parts=1,
+            rows=self.job.rows(0), staging=self.staging.folder, progress=partial(self._tell, "draw a sample"),
+        )  # fmt: skip
+        sealed = (self.staging.folder / SAMPLED).read_bytes()
+        return pl.read_ipc(Sealer(secret).open(sealed, 0)).sort(reader.person)
+
+    def _read(self, table: Any) -> tuple[Source, Census, bool]:
+        """The table, what the first pass found out, and whether its people are numbers."""
+        source = self.engine.source(self.job.config.data, table, self.job.further)
         if isinstance(source, Files):
-            source.require_answers()
-        size = report_bytes(self.job.randomizer)
-        need_space(self.staging.folder.parent, source.n * (2 * 16 + 8 + 2 * size))
-        refuse_large(self.job.randomizer, n=source.n, groups=1)
+            source.require_answers([one.columns[0] for one in self.job.reader(numbers=True).asked if one.arrays])
+        messages = self.job.messages(max(2, source.n))
+        need_space(self.staging.folder.parent, source.n * sum(2 * 16 + 8 + 2 * one.size for one in messages))
+        asked = [part.noise.randomizer for message in messages for part in message.parts]
+        for one in asked:
+            refuse_large(one, n=source.n, groups=1)
         census, numbers = self._census(source)
         apart = len(census.groups) if self.job.group else 1
-        refuse_large(self.job.randomizer, n=census.n, groups=apart, labels=len(census.groups))
-        self.job.collection(census)  # refuses what does not fit so many people
+        for one in asked:
+            refuse_large(one, n=census.n, groups=apart, labels=len(census.groups))
+        made = self.job.collection(census)  # refuses what does not fit so many people
+        if self.job.config.mode == "release":
+            for part in (made,) if isinstance(made, Collection) else made.parts:
+                part.refuse_drowned()
+        return source, census, numbers
+
+    def release(self, table: Any, secret: Secret, *, new_release: bool) -> PrivacyReport:
+        """The recorded release of this table under these terms, or a fresh one."""
+        check_folder(self.staging.target)
+        source, census, numbers = self._read(table)
         entries = self.ledger.entries()
         entry = self.job.entry(census, self.ledger, max((one.number for one in entries), default=0) + 1)
         same = [one for one in entries if one.table == entry.table]
@@ -288,7 +338,7 @@ class _Run:
             return self._again(census, exact, related)
         if not new_release:
             self._refuse_repeats(same, related, people)
-        return self._draw(source, census, entry, related, numbers)
+        return self._draw(source, census, secret, entry, related, numbers)
 
     def _census(self, source: Source) -> tuple[Census, bool]:
         """The first pass; again where names of people turn out to be numbers and others."""
@@ -322,41 +372,18 @@ class _Run:
             )
 
     def _draw(
-        self, source: Source, census: Census, entry: LedgerEntry, related: list[LedgerEntry], numbers: bool
-    ) -> PrivacyReport:
+        self, source: Source, census: Census, secret: Secret, entry: LedgerEntry, related: list[LedgerEntry],
+        numbers: bool,
+    ) -> PrivacyReport:  # fmt: skip
         """The five steps."""
         if read_manifest(self.staging.target) is not None:
             raise OutputError(f"{self.staging.target}: holds another release; name another place with --out.")
-        job, staging, size = self.job, self.staging, report_bytes(self.job.randomizer)
-        order, secret = self._fitted(census), Secret.fresh()
-        layout = job.layout(census, order)
+        staging, (batches, order) = self.staging, self._batches(census, secret)
         self.progress("note in the ledger", 0, 1)
         staging.note(self.ledger, entry)
-        if isinstance(layout, NoisyPlaces):
-            layout = counted(
-                self.engine, source, layout, job.reader(numbers=numbers), secret, rows=job.rows(0),
-                staging=staging.folder, progress=partial(self._tell, "count the places"),
-            )  # fmt: skip
-        found = self.engine.exchange(
-            source,
-            PackReports(job.reader(numbers=numbers), secret, job.randomizer, layout),
-            UnpackReports(
-                secret, job.randomizer, layout, job.categories, job.columns, str(staging.parts), job.description()
-            ),
-            parts=layout.parts + 1, rows=job.rows(size), staging=staging.folder, progress=self.progress,
-        )  # fmt: skip
-        *parts, totals = found.summaries
-        if (totals["n"], int(totals["fingerprint"])) != (census.n, census.fingerprint):
-            raise OutputError("the table has changed while it was read; nothing was released.")
-        engine = {**self.engine.describe(), "partitions": layout.parts, "retried": found.retried,
-                  "computational": "AES-256"}  # fmt: skip
-        manifest = Manifest(staging.name, census.n, census.groups, engine, parts)
-        self.progress("write the report", 0, 1)
-        tally = self.engine.count(manifest.files(staging.release), job.tally(census), progress=self.progress)
-        if int(np.sum(tally.n)) != census.n:
-            raise OutputError("the files hold other reports than were drawn; nothing was released.")
+        tallies, manifest, _ = self._exchange(source, census, batches, secret, Truth(), numbers)
         entry = replace(entry, manifest=manifest.digest)
-        report = scale_report(job, census, order, tally, history=(*related, entry), reproduced=False, engine=engine)
+        report = scale_report(self.job, census, order, tallies, history=(*related, entry), engine=manifest.engine)
         report = replace(report, files=_FILES)
         document = report.document()
         text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
@@ -370,6 +397,44 @@ class _Run:
         staging.publish(self.ledger)
         self.progress("publish", 1, 1)
         return report
+
+    def _batches(self, census: Census, secret: Secret) -> tuple[tuple[Batch, ...], Order]:
+        """What travels, in which order."""
+        order = self._fitted(census)
+        batches = self.job.batches(census, order, secret)
+        for batch in batches:
+            batch.added()  # refused here where no task could hold them
+        return batches, order
+
+    def _exchange(
+        self, source: Source, census: Census, batches: tuple[Batch, ...], secret: Secret, truth: Truth, numbers: bool
+    ) -> tuple[Tallies, Manifest, dict[str, int]]:
+        """Draw the reports and count them: their tallies, the files, and what was counted of the truth."""
+        job, staging, reader = self.job, self.staging, self.job.reader(numbers=numbers)
+        said = json.dumps(description_of(job.collection(census), fresh(job.asked).provenance))
+        batches = counted(
+            self.engine, source, batches, reader, rows=job.rows(0), staging=staging.folder,
+            progress=partial(self._tell, "count the places"),
+        )  # fmt: skip
+        found = self.engine.exchange(
+            source,
+            PackReports(reader, secret, batches, truth),
+            UnpackReports(secret, batches, job.columns, str(staging.parts), said),
+            parts=batches[-1].end + 1, rows=job.rows(max(batch.message.size for batch in batches)),
+            staging=staging.folder, progress=self.progress,
+        )  # fmt: skip
+        *parts, totals = found.summaries
+        if (totals["n"], int(totals["fingerprint"])) != (census.n, census.fingerprint):
+            raise OutputError("the table has changed while it was read; nothing was released.")
+        sent = census.n * len(batches) + totals["beside"] + sum(len(batch.added()[1]) for batch in batches)
+        engine = {**self.engine.describe(), "partitions": batches[-1].end, "retried": found.retried,
+                  "computational": "AES-256"}  # fmt: skip
+        manifest = Manifest(staging.name, sent, census.groups if job.columns else {}, engine, parts)
+        self.progress("write the report", 0, 1)
+        tallies = self.engine.count(manifest.files(staging.release), job.tally(census), progress=self.progress)
+        if tallies.rows != sent:
+            raise OutputError("the files hold other reports than were drawn; nothing was released.")
+        return tallies, manifest, totals["truth"]
 
     def _fitted(self, census: Census) -> Order:
         self.progress("fit the order", 0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -63,7 +63,7 @@ class Source:
     kinds: tuple[pl.DataType, ...]
 
     @classmethod
-    def of(cls, data: DataSection) -> Source:
+    def of(cls, data: DataSection, further: Sequence[str] = ()) -> Source:
         """The files that [data] names, looked at but not read.
 
         Raises
@@ -71,7 +71,7 @@ class Source:
         DataError
             For no files, a file that is no Parquet, a missing column, and files of different schemas.
         """
-        wanted = [name for name in (data.person, data.private, *data.public) if name]
+        wanted = [name for name in (data.person, data.private, *further, *data.public) if name]
         paths = _paths(data.path)
         seen = [(path, *_header(path, wanted)) for path in paths]
         for (first, schema, _), (path, other, _) in pairwise(seen):
@@ -91,10 +91,10 @@ class Source:
         """Number of rows."""
         return sum(rows for _, rows in self.files)
 
-    def require_answers(self) -> None:
-        """DataError where a column holds anything but a text, number, date or boolean in each row."""
+    def require_answers(self, arrays: Collection[str] = ()) -> None:
+        """DataError where a column holds anything but a text, number, date or boolean in each row, or an array."""
         for name, kind in zip(self.columns, self.kinds, strict=True):
-            if not is_plain(kind):
+            if not is_plain(kind) and name not in arrays:
                 where = self.files[0][0]
                 raise DataError(f"{where}: column {name!r} has type {kind}; use text, numbers, dates or booleans.")
 

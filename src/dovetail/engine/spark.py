@@ -294,13 +294,13 @@ class Spark(Engine):
         self._refuse_plain_network()
         self._check_workers()
 
-    def source(self, data: DataSection, table: Any = None) -> SparkSource | Source:
+    def source(self, data: DataSection, table: Any = None, further: Sequence[str] = ()) -> SparkSource | Source:
         """Files that the tasks read themselves, which saves Spark's way from row to row; or a data frame."""
-        wanted = [name for name in (data.person, data.private, *data.public) if name]
+        wanted = [name for name in (data.person, data.private, *further, *data.public) if name]
         if table is None and data.table is not None:
             table = self._table(data.table)
         if table is None and "://" not in (data.path or ""):
-            files = Source.of(data)
+            files = Source.of(data, further)
             return replace(files, files=tuple((str(Path(file).absolute()), rows) for file, rows in files.files))
         frame = tried(lambda: self.session.read.parquet(data.path)) if table is None else table
         known = tried(lambda: frame.columns)  # Connect asks only now

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer
+from dovetail.core.stages import SHUFFLERS, NumericRandomizer
 from dovetail.engine.fitted_orders import arrangement_of
-from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.job.config import RunConfig
-from dovetail.shuffle.uniform import Uniform
+from dovetail.job.questions import QuestionsConfig
+from dovetail.job.together import PROCESSES, choices_of
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 from dovetail.shuffle.within_groups import WithinGroups
 from dovetail.table.released import Analyst
 
@@ -20,24 +23,38 @@ MOST_HASHES = 10**13  # that a tally of local hashing may take
 _IN_MEMORY = "leave out --engine, or draw a sample of the table"
 
 
-def refuse_unsupported(config: RunConfig) -> None:
+def refuse_unsupported(asked: RunConfig | QuestionsConfig) -> None:
     """UnsupportedError with the reason, for what no engine draws."""
+    each = asked.each if isinstance(asked, QuestionsConfig) else (asked,)
+    config = each[0]
     data, shuffle, groups = config.data, config.shuffle, config.shuffle.groups
     fitted = arrangement_of(shuffle.shuffler) is not None
     label = None if groups is None else groups.labels
     columns = [] if groups is None else groups.columns
+    one_column = config.data.time is None and not config.strings
+    apart = choices_of(asked, engine=PROCESSES).refusal if one_column else None
     reasons = {
-        "a rehearsal needs the truth beside the reports, which are never together here": config.mode != "release",
+        apart: apart is not None,
         "a stream of rounds has an order of its own": data.time is not None,
-        "[memoize] follows people over rounds": config.memoize is not None,
-        "vectors are read as one column of arrays": config.vector is not None,
+        "tasks encode answers before all of them are seen, so [data] `categories` must be declared": any(
+            not one.data.numeric and one.data.categories is None and not one.question_kind.of_arrays for one in each
+        ),
+        "[shuffle] compare draws several orders of the same reports, which takes them in one memory": bool(
+            shuffle.compare
+        ),
+        "tasks see one row of each person, so the table must have that, and [memoize] no `time`": (
+            config.memoize is not None and config.memoize.time is not None
+        ),
         "strings without a list of candidates are asked for level by level": config.strings is not None,
         "randomness is keyed by person, so [data] `person` must name a column": data.person is None,
         '`duplicates` must be "refuse": which row comes first depends on the order of the files': (
             data.duplicates != "refuse"
         ),
-        f"shuffler {shuffle.shuffler!r} needs everybody's place in one memory; others do not": (
-            not fitted and shuffle.shuffler not in {Uniform.name, WithinGroups.name}
+        "groups of a list, of a network or of several kinds take everybody in one memory": (
+            groups is not None and not groups.by_values
+        ),
+        f"the settings of shuffler {shuffle.shuffler!r} take everybody's place in one memory": (
+            fitted and any(one.name in shuffle.model_fields_set for one in SHUFFLERS[shuffle.shuffler].settings())
         ),
         "groups must be equal labels of one column": (
             shuffle.shuffler == WithinGroups.name and (label is None or bool(groups and groups.radius))
@@ -55,12 +72,6 @@ def refuse_unsupported(config: RunConfig) -> None:
         f"only the column of groups can stand beside the reports, so [data] `public` must be [{label!r}]": (
             shuffle.shuffler == WithinGroups.name and data.public != [label]
         ),
-        f'dummies (trust = "{config.promise.trust}") are drawn for the batch as a whole': (
-            config.promise.trust != "local"
-        ),
-        "epsilons that a column sets, [randomize] `by`, are not drawn by tasks": (
-            config.randomize is not None and config.randomize.by is not None
-        ),
         'estimator = "best" looks at every report at once; use "rao-blackwell"': config.estimate.estimator == "best",
     }
     for reason, holds in reasons.items():
@@ -74,19 +85,15 @@ def refuse_large(randomizer: Analyst, *, n: int, groups: int, labels: int = 0) -
         raise UnsupportedError(
             f"--engine: {max(groups, labels):,} public groups are more than {MOST_GROUPS:,}; use a coarser column."
         )
-    if not isinstance(randomizer, FrequencyRandomizer):
+    if isinstance(randomizer, NumericRandomizer):
         return
-    cells = randomizer.tally(randomizer.randomize([0])).size * max(1, groups)
+    nobody = np.zeros((1, randomizer.d)) if isinstance(randomizer, VectorRandomizer) else [0]
+    cells = randomizer.tally(randomizer.randomize(nobody)).size * max(1, groups)
     if cells > MOST_CELLS:
         raise UnsupportedError(
             f"--engine: the tally would have {cells:,} cells, above {MOST_CELLS:,}; join values or groups."
         )
+    if isinstance(randomizer, VectorRandomizer):
+        return
     if randomizer.burden(randomizer.k, n) and n * randomizer.k > MOST_HASHES:
         raise UnsupportedError(f"--engine: {randomizer.burden(randomizer.k, n)}; use hadamard.")
-
-
-def estimator_of(randomizer: Analyst, groups: int) -> GroupedFrequencyEstimator | GroupedMeanEstimator:
-    """The estimator within each public group."""
-    if isinstance(randomizer, FrequencyRandomizer):
-        return GroupedFrequencyEstimator(randomizer, groups)
-    return GroupedMeanEstimator(randomizer, groups)

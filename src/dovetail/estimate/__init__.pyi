@@ -9,6 +9,7 @@ from .mean import (
 from .robust_mean import best_mean as best_mean
 from .robust_mean import bootstrap_mean as bootstrap_mean
 from .classes import estimate_classes as estimate_classes
+from .distribution import quantiles_of_window as quantiles_of_window
 from .grouped import unmix as unmix
 from .local import (
     CalibratedTrees as CalibratedTrees,

@@ -8,9 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.core.estimate import Z95
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-
-Z95 = 1.959963984540054  # the 97.5 % quantile of a standard normal
 
 PopulationShape = Literal["any", "flat"]
 

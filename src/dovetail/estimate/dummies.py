@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import MOST_PEOPLE, instance, not_negative, whole
+from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import Estimate, KnownNoise
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import project_shares
 from dovetail.randomize.sampling.open_reports import MOST_POINTS, OpenNumbers
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SeveralDummies, SparseDummies, UserDummies
 
 
 def estimate_with_dummies(
-    dummies: Dummies, batch: ArrayLike, *, n: int, randomizer: FrequencyRandomizer | None = None
+    dummies: Dummies | GaussianDummies, batch: ArrayLike, *, n: int, randomizer: FrequencyRandomizer | None = None
 ) -> Estimate:
     r"""Shares (k,) of the symbols among n people, with standard errors.
 
@@ -53,14 +57,19 @@ def estimate_with_dummies(
     >>> estimate_with_dummies(dummies, batch, n=1000).value.round(3).tolist()
     [0.699, -0.001, 0.3]
     """
-    dummies, people = instance("dummies", dummies, Dummies), whole("n", n, least=1, most=MOST_PEOPLE)
-    counts = dummies.counts(batch)
+    if not isinstance(dummies, GaussianDummies):
+        dummies = instance("dummies", dummies, Dummies)
+    people, counts = whole("n", n, least=1, most=MOST_PEOPLE), dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
     return shares_of_counts(dummies, counts, n=people, randomizer=randomizer)
 
 
 def shares_of_counts(
-    dummies: Dummies, counts: NDArray[np.float64], *, n: int, randomizer: FrequencyRandomizer | None = None
+    dummies: Dummies | GaussianDummies | SeveralDummies,
+    counts: NDArray[np.float64],
+    *,
+    n: int,
+    randomizer: FrequencyRandomizer | None = None,
 ) -> Estimate:
     """The same from numbers (k,) of the symbols of which the dummies' mean is subtracted already."""
     value, local, stretch = counts / n, np.zeros(dummies.k), 1.0
@@ -73,15 +82,15 @@ def shares_of_counts(
         one = randomizer.invert(np.eye(1, dummies.k)[0], 1)
         stretch = float(one[0] - one[-1])  # 1 / (p - q)
     shares = project_shares(value)
-    noise = local / n + dummies.variance * (stretch / n) ** 2
+    noise = local / n + dummies.variances * (stretch / n) ** 2
     return Estimate(
         value=value,
         standard_error=np.sqrt(noise),
         n=n,
         population_error=np.sqrt(noise + shares * (1.0 - shares) / n),
-        spread=KnownNoise(
-            *dummies.noise.error_law(stretch / n), variance=local / n, sampling=shares * (1.0 - shares)
-        ),
+        spread=None
+        if isinstance(dummies, SeveralDummies)
+        else KnownNoise(*dummies.noise.error_law(stretch / n), variance=local / n, sampling=shares * (1.0 - shares)),
     )
 
 
@@ -164,6 +173,20 @@ def mean_grid(n: int, *, variance: float) -> int:
     return int(d[error.argmin()])
 
 
+def digits_squared_error(variances: Sequence[float], *, n: int) -> float:
+    r"""Squared error of a mean of n numbers on [0, 1] by J ternary digits, each a report; rounding at its worst.
+
+    .. math:: \frac{1}{(3^J - 1)^2} \Bigl(\frac{2}{n^2} \sum_k 9^k \mathrm{Var}\, Z_k + \frac{1}{4 n}\Bigr)
+
+    Parameters
+    ----------
+    variances : floats (J,)
+        Of the counts of each digit, from the last one on.
+    """
+    noise = sum(9.0**k * one for k, one in enumerate(variances))
+    return (2.0 * noise / n**2 + 0.25 / n) / (3.0 ** len(variances) - 1.0) ** 2
+
+
 def round_to_grid(
     values: ArrayLike, *, lower: float, upper: float, points: int, rng: Entropy | None = None
 ) -> NDArray[np.int64]:
@@ -230,7 +253,7 @@ def mean_with_dummies(dummies: Dummies, batch: ArrayLike, *, lower: float, upper
     dummies, people = instance("dummies", dummies, Dummies), whole("n", n, least=1, most=MOST_PEOPLE)
     grid, counts = OpenNumbers(lower, upper, dummies.k), dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
-    return _mean(grid, counts, people, noise=dummies.variance / people**2)
+    return mean_of_counts(grid, counts, people, noise=dummies.variance / people**2)
 
 
 def mean_with_user_dummies(
@@ -281,10 +304,10 @@ def mean_with_user_dummies(
     dummies, people = instance("dummies", dummies, UserDummies), whole("n", n, least=1, most=MOST_PEOPLE)
     grid, counts = OpenNumbers(lower, upper, dummies.k), dummies.counts(batch, people)
     dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
-    return _mean(grid, counts, people, noise=dummies.rate / dummies.k / people)
+    return mean_of_counts(grid, counts, people, noise=dummies.rate / dummies.k / people)
 
 
-def _mean(grid: OpenNumbers, counts: NDArray[np.float64], n: int, *, noise: float) -> Estimate:
+def mean_of_counts(grid: OpenNumbers, counts: NDArray[np.float64], n: int, *, noise: float) -> Estimate:
     """From unbiased counts of grid points; `noise` is their variance over n^2, uncorrelated but for the total."""
     away = np.arange(grid.points) - 0.5 * (grid.points - 1)  # in grid steps from the middle, which have no overflow
     value = float(away @ counts) / n
@@ -292,3 +315,106 @@ def _mean(grid: OpenNumbers, counts: NDArray[np.float64], n: int, *, noise: floa
     spread = max(0.0, float(away**2 @ counts) / n - value**2)
     error: Any = grid.step * np.sqrt([total, total + spread / n])
     return Estimate(np.asarray(0.5 * grid.lower + 0.5 * grid.upper + grid.step * value), error[0], n, error[1])
+
+
+# Sparse dummies: reports are kept by chance, and a count is a sum of two numbers of known laws.
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class KeptCounts:
+    r"""A count of kept reports and geometric dummies, whose truth is a number of people c.
+
+    .. math:: h = K + Z, \qquad K \sim \mathrm{Bin}(c, \beta), \qquad \Pr[Z = a] = (1 - q) q^a
+
+    It grows with c in likelihood ratio, so that both tails at h give an interval that covers at least with its level
+    (Clopper and Pearson 1934): it holds every c that leaves h or less, and h or more, probable enough.
+
+    Parameters
+    ----------
+    counts : int array
+        h.
+    kept, more : float
+        beta and q.
+    n : int
+        People; the interval is of shares.
+    population : bool
+        Whether the truth is a share f of a population they are drawn from: K is then Bin(n, beta f).
+    """
+
+    counts: NDArray[np.int64]
+    kept: float
+    more: float
+    n: int
+    population: bool = False
+
+    def drawn(self, share: Any) -> KeptCounts:
+        """With sampling added."""
+        return replace(self, population=True)
+
+    def each(self, pick: Callable[[Any], Any]) -> KeptCounts:
+        """With `pick` of every count."""
+        return replace(self, counts=pick(self.counts))
+
+    def interval(self, value: NDArray[np.float64], z: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The truths under which the count is not in either tail of half of what a normal law has beyond z."""
+        seen, where = np.unique(self.counts, return_inverse=True)  # most of many are alike
+        low, high = replace(self, counts=seen)._ends(0.5 * math.erfc(z / math.sqrt(2.0)))
+        return low[where].reshape(np.shape(value)), high[where].reshape(np.shape(value))
+
+    def _ends(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low = self._last(lambda c: 1.0 - self._at_most(self.counts - 1, c) < tail)  # too few people for so many
+        high = self._last(lambda c: self._at_most(self.counts, c) >= tail)
+        step = 0.0 if self.population else 1.0  # the first number of people that is not too small
+        return np.minimum(low + step, self.n) / self.n * (low >= 0.0), np.maximum(high, 0.0) / self.n
+
+    def _last(self, holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]]) -> NDArray[np.float64]:
+        """The largest truth at which it holds, where it holds up to there; -1 where it never does."""
+        low, high = np.full(np.shape(self.counts), -1.0), np.full(np.shape(self.counts), float(self.n) + 1.0)
+        for _ in range(60 if self.population else self.n.bit_length() + 2):
+            middle = 0.5 * (low + high) if self.population else np.floor(0.5 * (low + high))
+            inside = np.clip(middle, 0.0, self.n)
+            yes = (middle < 0.0) | ((middle <= self.n) & holds(inside))
+            low, high = np.where(yes, middle, low), np.where(yes, high, middle)
+        return low
+
+    def _at_most(self, h: NDArray[np.int64], c: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Pr[K + Z <= h], the few Z beyond 2^-64 left out."""
+        m, p = (self.n, self.kept * c / self.n) if self.population else (c, self.kept)
+        found = np.zeros(np.shape(h))
+        for z in range(math.ceil(-64.0 * math.log(2.0) / math.log(self.more))):
+            found += (1.0 - self.more) * self.more**z * _binomial_at_most(h - z, m, p)
+        return found
+
+
+def _binomial_at_most(h: Any, m: Any, p: Any) -> NDArray[np.float64]:
+    from scipy.special import betainc
+
+    h, m, p = np.broadcast_arrays(np.asarray(h, float), np.asarray(m, float), np.asarray(p, float))
+    inside = (h >= 0.0) & (h < m)
+    found = betainc(np.where(inside, m - h, 1.0), np.where(inside, h + 1.0, 1.0), 1.0 - np.where(inside, p, 0.5))
+    return np.asarray(np.where(inside, found, (h >= m) * 1.0))
+
+
+def shares_of_kept(dummies: SparseDummies, tally: NDArray[np.int64], *, n: int) -> Estimate:
+    r"""Shares (k,) of the symbols among n people whose reports were kept by chance, beside sparse dummies.
+
+    .. math:: \hat c = \frac{h - q / (1 - q)}{\beta}, \qquad
+              \mathrm{Var}\, \hat c = \frac{q}{(1 - q)^2 \beta^2} + c\, \frac{1 - \beta}{\beta}
+
+    Frequent symbols are less sure than behind other dummies. Intervals are of the exact law.
+
+    Source
+    ------
+    docs/theory/several-symbols.md, Theorem P6.
+    """
+    value = dummies.counts_of(tally) / n
+    shares = project_shares(value)
+    noise, sampled = dummies.variance(np.maximum(value, 0.0) * n) / n**2, shares * (1.0 - shares) / n
+    return Estimate(
+        value=value,
+        standard_error=np.sqrt(noise),
+        n=n,
+        population_error=np.sqrt(noise + sampled),
+        spread=KeptCounts(np.asarray(tally), float(dummies.kept), float(dummies.more), n),
+    )

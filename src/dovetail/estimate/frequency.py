@@ -49,12 +49,12 @@ class ProjectedEstimate:
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """What the symbols are called."""
+        """Names of the symbols."""
         return self.unbiased.labels
 
     @property
     def groups(self) -> tuple[str, ...] | None:
-        """What the groups are called."""
+        """Names of the groups."""
         return self.unbiased.groups
 
     def to_polars(self, level: float = 0.95) -> pl.DataFrame:
@@ -197,7 +197,7 @@ def estimate_frequencies(randomizer: FrequencyRandomizer, reports: Reports) -> E
     Raises
     ------
     ParameterError
-        For a randomizer of numbers, and for what is none.
+        For a randomizer of numbers, and for other objects.
     DataError
         For reports that this randomizer never makes, and for none at all.
 

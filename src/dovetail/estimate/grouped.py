@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import floats, instance, rectangular
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.estimate import Estimate, Estimator, Tally
+from dovetail.core.estimate import Estimate, Estimator, Tally, tally_groups
 from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports
 from dovetail.estimate.frequency import FrequencyEstimator, need_numbers, need_symbols
 from dovetail.estimate.mean import MeanEstimator
@@ -53,10 +53,7 @@ class GroupedEstimator(ABC):
         batch, places = rectangular("reports", reports), symbols(labels, self.groups, name="labels")
         if np.shape(batch)[:1] != places.shape:
             raise DataError(f"`labels` must name a group for each of {batch.size:,} reports, got {places.size:,}.")
-        order = np.argsort(places, kind="stable")
-        ends = np.cumsum(np.bincount(places, minlength=self.groups))
-        tallies = [self.overall.tally(batch[part]) for part in np.split(order, ends[:-1])]
-        return Tally(np.stack([t.counts for t in tallies]), np.array([t.n for t in tallies], dtype=np.int64))
+        return tally_groups(self.overall.tally, batch, places, self.groups)
 
     @final
     def solve(self, tally: Tally, mixing: ArrayLike | None = None) -> Estimate:

@@ -270,7 +270,7 @@ def total_variation(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
 
 
 def local_error(shares: ArrayLike, truth: ArrayLike) -> float:
-    r"""How far local estimates are from the truth, in units of the uniform guess: 0 is perfect, 1 is no better.
+    r"""Error of local estimates in units of the uniform guess: 0 is perfect, 1 is no better.
 
     .. math:: \lambda = \frac{\sum_i \mathrm{TV}(E(t_i), \hat p(t_i))}{\sum_i \mathrm{TV}(E(t_i), (1/k, .., 1/k))}
 

@@ -1,4 +1,4 @@
-"""The mean of a number among the people who reported."""
+"""The mean of a number, or of a vector, among the people who reported."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dovetail.estimate.frequency import need_numbers
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.sampling.coins import chunks
 from dovetail.randomize.sampling.domain import numbers
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 
 # What a report stands for once it is clamped to the range: unbiased for every function of the value.
 #
@@ -102,7 +103,7 @@ class ClampedGrid:
         return h
 
     def histogram(self, steps: Steps) -> NDArray[np.int64]:
-        """How many reports (m + 1,) there are of each kind, once clamped: an order-free tally that adds."""
+        """Count the reports (m + 1,) of each kind, once clamped: an order-free tally that adds."""
         if self.steps > MOST_STEPS:
             raise UnsupportedError(
                 f"A histogram of reports needs at most {MOST_STEPS:,} grid steps, this grid has {self.steps:,}. "
@@ -129,7 +130,9 @@ def whole_steps(randomizer: NumericRandomizer, reports: ArrayLike) -> Steps:
     steps = array.astype(np.int64, copy=False)
     ends = np.array([steps.min(), steps.max()]) if steps.size else steps
     if not np.isfinite(randomizer.log_density(ends, randomizer.lower)).all():
-        raise DataError(f"`reports` must be what {randomizer.name} sends, got steps from {ends[0]:,} to {ends[1]:,}.")
+        raise DataError(
+            f"`reports` must be what {randomizer.label} sends, got steps from {ends[0]:,} to {ends[1]:,}."
+        )
     return steps
 
 
@@ -255,7 +258,7 @@ def estimate_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     Raises
     ------
     ParameterError
-        For a randomizer of symbols, and for what is none.
+        For a randomizer of symbols, and for other objects.
     DataError
         For reports that are no whole grid steps, and for none at all.
 
@@ -650,3 +653,30 @@ def _distribution(grid: ClampedGrid, counts: NDArray[np.int64], n: int) -> tuple
 def _check_reports(n: Any) -> None:
     if np.any(np.asarray(n) < 1):
         raise DataError("there are no reports to estimate from: n must be at least 1.")
+
+
+# The mean of vectors.
+
+
+@final
+@dataclass(frozen=True)
+class VectorEstimator(Estimator):
+    """The mean (d,) of shortened vectors; its bias bounds that of each coordinate.
+
+    Parameters
+    ----------
+    randomizer : VectorRandomizer
+    """
+
+    randomizer: VectorRandomizer
+
+    def tally(self, reports: Reports) -> Tally:
+        return Tally(self.randomizer.tally(self.randomizer.check_reports(reports)), len(reports))
+
+    def solve(self, tally: Tally) -> Estimate:
+        made, n = self.randomizer, int(tally.n)
+        noise, drawn = made.coordinate_error(n), made.radius / np.sqrt(n)  # no coordinate is further from 0
+        return Estimate(
+            made.invert(tally.counts, n), np.full(made.d, noise), n, np.full(made.d, np.hypot(noise, drawn)),
+            bias_bound=made.bias,
+        )  # fmt: skip

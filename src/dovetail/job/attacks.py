@@ -7,21 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.attack.experiment.report_law import PARTS, POINTS, NumberLaw, law_of
 from dovetail.attack.experiment.run_attack import AttackResult, largest_share, run_attack
 from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, success_bound
-from dovetail.attack.experiment.voter_selection import select_voters
+from dovetail.attack.experiment.voter_selection import select_members, select_voters
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.progress import Progress
+from dovetail.core.extras import pl
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
+from dovetail.core.progress import Progress, Tick, no_tick
 from dovetail.core.stages import ATTACKS, Attack, FrequencyRandomizer, Knowledge, NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.frequency import project_shares
 from dovetail.estimate.grouped import GroupedFrequencyEstimator
 from dovetail.estimate.local import local_error
-from dovetail.job.build import build_collection
+from dovetail.job.build import build_collection, build_groups
 from dovetail.job.collection import Collection
 from dovetail.job.config import (
     AttackSection,
@@ -31,10 +34,11 @@ from dovetail.job.config import (
     RunConfig,
     ShuffleSection,
 )
-from dovetail.report.document import Learnability, MeasuredAttack, Missing
+from dovetail.report.document import Learnability, MeasuredAttack
+from dovetail.shuffle.fitting.components import partition_reference_order
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
-from dovetail.table.data_section import DataSection
+from dovetail.table.data_section import parse_section
 from dovetail.table.reader import READ_TABLE, Read, Survey
 
 MOST_TEXTS = 100
@@ -60,6 +64,8 @@ class ColumnKnowledge(Knowledge):
         Put people of whom nobody else's like is known into one class, instead of refusing.
     seen : reports, optional
         A released batch to learn from; without it one more is drawn.
+    parts : int, optional
+        Where values say which of so many parts of the range a number is in.
     """
 
     survey: Survey
@@ -67,24 +73,32 @@ class ColumnKnowledge(Knowledge):
     similar: list[str]
     pool: bool = False
     seen: Reports | None = None
+    parts: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.columns:
+        if not self.columns and not self._named:
             raise UnsupportedError(
                 "an attack on values needs public columns that it knows: those of the groups, or similar ones"
             )
 
     @property
     def columns(self) -> list[str]:
-        """All that is known."""
-        near = [] if self.groups is None else self.groups.columns
+        """All that is known, names of people apart."""
+        near = [] if self.groups is None else [one for one in self.groups.columns if one not in self._named]
         return list(dict.fromkeys([*near, *self.similar]))
+
+    @property
+    def _named(self) -> list[str]:
+        """Columns that name people in lists and networks: they tell who is whose neighbour, and nothing else."""
+        return [] if self.groups is None else [one.ids for one in self.groups.kinds if one.ids is not None]
 
     def places(self, targets: Labels, *, votes: int, rng: Entropy) -> Labels:
         """Places (targets, votes) whose reports vote for each target."""
         groups = self.groups
         similar = self._likeness(self.similar) if self.similar else None
         within = None
+        if groups is not None and not groups.by_values:
+            return select_members(targets, build_groups(groups, self.survey), similar=similar, votes=votes, rng=rng)
         if groups is not None and groups.nearest is not None:  # the nearest of all are near
             if similar is not None:
                 raise UnsupportedError(
@@ -101,11 +115,15 @@ class ColumnKnowledge(Knowledge):
 
     def points(self) -> NDArray[np.float64]:
         """Everybody's place (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
-        return self._likeness(self.columns)
+        likeness = [self._likeness(self.columns)] if self.columns else []
+        if self.groups is not None and self._named:  # friends stand near one another in the public reference order
+            line = partition_reference_order(build_groups(self.groups, self.survey))[0]
+            likeness.append(_in_deviations(line.places[:, None].astype(np.float64)))
+        return np.column_stack(likeness)
 
     def told_apart(self) -> Labels:
         """Number (n,) of the class of people of whom exactly the same is known, even if it is one person."""
-        return self._ranks()
+        return np.arange(self.survey.n) if self._named else self._ranks()
 
     def _likeness(self, names: list[str]) -> NDArray[np.float64]:
         """Columns (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
@@ -123,13 +141,14 @@ class ColumnKnowledge(Knowledge):
                 parts.append(_in_deviations(self.survey.numbers([name])))
         return np.column_stack(parts)
 
-    def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> Reports:
+    def release(self, randomizer: Any, shuffler: Shuffler, rng: Entropy) -> Reports:
         if self.seen is not None:
             return self.seen
         return shuffler.shuffle(randomizer.randomize(self.survey.values, rng), rng)
 
     def shares(self, k: int) -> NDArray[np.float64]:
         counts = self._counts(k)
+        counts[counts.sum(axis=1) == 1.0] = np.bincount(self.survey.values, minlength=k)  # who is alone
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     def others(self, k: int) -> NDArray[np.float64]:
@@ -148,6 +167,8 @@ class ColumnKnowledge(Knowledge):
 
     def classes(self) -> Labels:
         codes = self._ranks()
+        if not self.columns:
+            raise DataError("people differ in who is near them alone")
         sizes = np.bincount(codes)
         lonely = np.flatnonzero(sizes[codes] == 1)
         if lonely.size and not self.pool:
@@ -160,8 +181,15 @@ class ColumnKnowledge(Knowledge):
         codes[lonely] = sizes.argmax() if lonely.size == 1 else -1
         return codes
 
-    def _ranks(self) -> Labels:
-        ranks = self.survey.public.select(pl.struct(self.columns).rank("dense")).to_series()
+    def coarser(self) -> list[Labels]:
+        """Of several columns each by itself: households are many, and say nothing that people's ages do not."""
+        return [self._ranks([name]) for name in self.columns] if len(self.columns) > 1 else []
+
+    def _ranks(self, columns: Sequence[str] | None = None) -> Labels:
+        columns = self.columns if columns is None else columns
+        if not columns:
+            return np.zeros(self.survey.n, dtype=np.int64)
+        ranks = self.survey.public.select(pl.struct(columns).rank("dense")).to_series()
         return ranks.to_numpy().astype(np.int64)
 
 
@@ -176,15 +204,37 @@ def attacks(
     collection: Collection, wanted: AttackSection, targets: Labels, rng: Entropy, progress: Progress
 ) -> dict[str, MeasuredAttack | Missing] | Missing:
     """The attacks of a rehearsal on these people."""
-    if not isinstance(collection.randomizer, FrequencyRandomizer):
-        return Missing("the attacks guess categories; the private column is a number")
+    if collection.noise.unattacked:
+        return Missing(collection.noise.unattacked)
     try:
         known = ColumnKnowledge(collection.survey, collection.groups, wanted.similar, pool=True)
     except UnsupportedError as error:
         return Missing(str(error))
     kinds = [ATTACKS[name] for name in dict.fromkeys(wanted.attacks)]
-    bound = bound_of(known, collection.randomizer, collection.shuffler, targets=targets, delta=collection.delta)
-    return {kind.label: _measured(kind, known, collection, targets, wanted, bound, rng, progress) for kind in kinds}
+    known, asked = as_guessed(known, collection, parts=getattr(wanted, "parts", PARTS), rng=rng)
+    bound = bound_of(
+        asked, collection.randomizer, collection.shuffler, targets=targets, delta=collection.delta,
+        promise=None if collection.noise.hidden is None else collection.central,
+    )  # fmt: skip
+    return {
+        kind.label: _measured(kind, known, asked, collection, targets, wanted, bound, rng, progress) for kind in kinds
+    }
+
+
+def as_guessed(
+    known: ColumnKnowledge, collection: Collection, *, parts: int, rng: Entropy
+) -> tuple[ColumnKnowledge, ColumnKnowledge]:
+    """What is known of everybody where values are candidate numbers, and where they are what is guessed: parts.
+
+    Of answers twice the same.
+    """
+    if not isinstance(collection.randomizer, NumericRandomizer):
+        return known, known
+    law = NumberLaw(collection.randomizer, parts)
+    codes, seen = law.codes(collection.survey.values), known.release(collection.randomizer, collection.shuffler, rng)
+    by_points = replace(known, survey=replace(known.survey, values=codes), seen=seen)
+    by_parts = replace(known, survey=replace(known.survey, values=codes // POINTS), seen=seen, parts=law.parts)
+    return by_points, by_parts
 
 
 def blind_guess(known: ColumnKnowledge, targets: Labels) -> float:
@@ -201,16 +251,24 @@ def blind_guess(known: ColumnKnowledge, targets: Labels) -> float:
 
 def bound_of(
     known: ColumnKnowledge,
-    randomizer: FrequencyRandomizer,
+    randomizer: FrequencyRandomizer | NumericRandomizer,
     shuffler: Shuffler,
     *,
     targets: Labels,
+    promise: CentralDP | Missing | None = None,
     delta: float = DELTA,
 ) -> SuccessBound | Missing:
     """What no attacker who knows these columns exceeds on average."""
     try:
         return success_bound(
-            randomizer, shuffler, known.survey.values, targets=targets, known=known.told_apart(), delta=delta
+            randomizer,
+            shuffler,
+            known.survey.values,
+            k=known.parts,
+            targets=targets,
+            known=known.told_apart(),
+            promise=promise,
+            delta=delta,
         )
     except UnsupportedError as error:
         return Missing(str(error))
@@ -219,6 +277,7 @@ def bound_of(
 def _measured(
     kind: type[Attack],
     known: ColumnKnowledge,
+    asked: ColumnKnowledge,
     collection: Collection,
     targets: Labels,
     wanted: AttackSection,
@@ -226,20 +285,49 @@ def _measured(
     rng: Entropy,
     progress: Progress,
 ) -> MeasuredAttack | Missing:
-    randomizer, shuffler, chosen = collection.randomizer, collection.shuffler, wanted.settings_of(kind)
-    assert isinstance(randomizer, FrequencyRandomizer)  # checked by the caller
+    chosen = wanted.settings_of(kind)
     try:
-        found = run_attack(
-            kind.prepare(known, randomizer, shuffler, targets=targets, rng=rng, **chosen),
-            randomizer, collection.survey.values, shuffler,
-            shuffles=wanted.trials, randomizations=1, rng=rng,
-            progress=lambda done, total: progress(f"{kind.label}: {shuffler.name}", done, total),
+        found = mount(
+            kind, known, asked, collection, targets, settings=chosen, shuffles=wanted.trials, rng=rng,
+            progress=lambda done, total: progress(f"{kind.label}: {collection.shuffler.name}", done, total),
         )  # fmt: skip
     except (UnsupportedError, DataError) as error:
         return Missing(str(error))
     votes = kind.weighed(collection.n, chosen)
-    found = replace(found, chance=blind_guess(known, targets))
-    return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes, bound=bound)
+    law = law_of(collection.randomizer, parts=asked.parts or PARTS)
+    guessed = law.guessed_parts if isinstance(law, NumberLaw) else ""
+    told = measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes, bound=bound)
+    return replace(told, guessed=guessed)
+
+
+def mount(
+    kind: type[Attack],
+    known: ColumnKnowledge,
+    asked: ColumnKnowledge,
+    collection: Collection,
+    targets: Labels,
+    *,
+    settings: Mapping[str, Any],
+    shuffles: int,
+    randomizations: int = 1,
+    rng: Entropy,
+    progress: Tick = no_tick,
+) -> AttackResult:
+    """Learn of `known`, then attack these people again and again, beside the blind guess of who knows the columns."""
+    randomizer, shuffler = collection.randomizer, collection.shuffler
+    if isinstance(randomizer, NumericRandomizer) and not kind.guesses_numbers:
+        raise UnsupportedError(f"{kind.label} is about answers of a list; the private column is a number")
+    behind: dict[str, Any] = {}
+    if collection.noise.hidden is None:
+        attacker = kind.prepare(known, randomizer, shuffler, targets=targets, rng=rng, **settings)
+    else:
+        behind = {"noise": collection.noise, "crowd": collection.people}
+        attacker = kind.behind(known, collection.noise, collection.people, targets=targets, **settings)
+    found = run_attack(
+        attacker, randomizer, collection.survey.values, shuffler, truth=asked.survey.values, **behind,
+        shuffles=shuffles, randomizations=randomizations, rng=rng, progress=progress,
+    )  # fmt: skip
+    return replace(found, chance=blind_guess(asked, targets))
 
 
 def measured(found: AttackResult, *, votes: int | Missing, bound: SuccessBound | Missing) -> MeasuredAttack:
@@ -277,7 +365,7 @@ class AttackExperiment:
 
     Parameters
     ----------
-    collection : Collection of categories
+    collection : Collection
     similar : column names
         What the attacker knows besides the columns of the groups.
     reach : float, optional
@@ -291,14 +379,14 @@ class AttackExperiment:
     @classmethod
     def of(
         cls, path: str, *, private: str, person: str | None, similar: list[str], randomize: RandomizeSection,
-        shuffle: ShuffleSection, reach: float | None = None, categories: list[str] | None = None,
+        shuffle: ShuffleSection, reach: float | None = None, values: Mapping[str, Any] | None = None,
         beside: Sequence[str] = (), read: Read = READ_TABLE, rng: Entropy,
     ) -> Self:  # fmt: skip
         """Read the table and build everything.
 
         Parameters
         ----------
-        categories : those that the reports were made for; default: those of the table
+        values : keys of [data] that say what may be held: the range of numbers, or categories; those of the table
         beside : public columns to keep besides
         read : how the table is read
         """
@@ -307,20 +395,19 @@ class AttackExperiment:
             if _ROW in table.columns:
                 raise ParameterError(f"{path}: has a column {_ROW!r}; name the column of people with --person.")
             table, person = table.with_row_index(_ROW, offset=1), _ROW
-        near = [] if shuffle.groups is None else shuffle.groups.columns
-        public = [name for name in dict.fromkeys([*near, *similar, *beside]) if name != person]
-        data = DataSection(private=private, person=person, public=public, categories=categories)
-        settings = RunConfig(schema_version=1, mode="rehearsal", data=data, randomize=randomize, shuffle=shuffle)
-        if reach is not None and (shuffle.groups is None or shuffle.groups.nearest is not None):
+        public = [name for name in dict.fromkeys([*shuffle.columns, *similar, *beside]) if name != person]
+        data = {"private": private, "person": person, "public": public, **(values or {})}
+        asked = {"schema_version": 1, "mode": "rehearsal", "data": data, "randomize": randomize, "shuffle": shuffle}
+        settings = parse_section(RunConfig, asked, name="options")
+        near = shuffle.groups
+        if reach is not None and (near is None or near.nearest is not None or not near.by_values):
             raise ParameterError("--reach goes with groups of --labels, or of --points with --radius.")
         return cls(build_collection(settings, rng, table=table), similar, reach)
 
     @property
-    def randomizer(self) -> FrequencyRandomizer:
+    def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
         """What randomizes each value."""
-        randomizer = self.collection.randomizer
-        assert isinstance(randomizer, FrequencyRandomizer)  # the table has categories
-        return randomizer
+        return self.collection.randomizer
 
     @property
     def names(self) -> pl.Series:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dovetail.core.checks import nearest
@@ -16,40 +17,63 @@ from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import ConfigError, DataError, DovetailError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.progress import Progress, silent
+from dovetail.core.question import WEAK
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.accuracy import predict_accuracy
-from dovetail.job.build import build_collection, build_randomizer
+from dovetail.job.build import build_collection, build_question, randomizer_of_data
 from dovetail.job.config import RunConfig, load_config
-from dovetail.job.questions import Question, QuestionsCollection, QuestionsConfig, read_questions
+from dovetail.job.questions import DOMAIN, Question, QuestionsCollection, QuestionsConfig, read_questions
 from dovetail.job.questions_plan import predicted
 from dovetail.job.stream import read_stream
-from dovetail.job.vectors import check_vectors
-from dovetail.table.check import TableCheck, contact_problems, identity_problems
+from dovetail.randomize.vectors.shared.vector_randomizer import relative_lengths
+from dovetail.report.number_format import percent
+from dovetail.table.check import (
+    KEEP_ONE,
+    NOT_STATED,
+    TableCheck,
+    contact_problems,
+    identity_problems,
+    public_problems,
+)
 from dovetail.table.columns import (
+    ABSENT,
+    DROP,
     EMAIL,
+    NO_NUMBER,
     PHONE,
     Column,
     Declared,
+    Fix,
     Problem,
     Status,
-    code_problems,
+    as_answers,
+    choose,
     column_called,
     date_problems,
     describe_column,
     find_number_style,
     first_rows,
-    missing_code,
+    meant,
     not_numbers,
     quoted,
     refusal,
     undeclared,
     variants,
 )
-from dovetail.table.data_section import DataSection, FileFormat, parse_section, read_toml
-from dovetail.table.domain import Noise, bound_problems, category_problems, outlier_problems
+from dovetail.table.data_section import RULES, DataSection, FileFormat, labels_header, parse_section, read_toml
+from dovetail.table.domain import Noise, bound_problems, category_problems
 from dovetail.table.layout import read_as_found
-from dovetail.table.reader import in_several_rows, is_plain, is_text_file, missing_values, read_survey, read_table
-from dovetail.table.spelling import spelling_of, with_labels, without_missing
+from dovetail.table.reader import (
+    Further,
+    are_numbers,
+    in_several_rows,
+    is_plain,
+    is_text_file,
+    missing_values,
+    read_survey,
+    read_table,
+)
+from dovetail.table.spelling import absent, in_ranges, spelling_of, with_labels, without_missing
 
 # People who stand in several rows, where a configuration already says what becomes of them.
 
@@ -81,8 +105,8 @@ def person_found(frame: pl.DataFrame, data: DataSection) -> Iterator[Problem]:
     else:
         same = bool((frame.is_duplicated() | ~repeated).all())
         yield Problem(
-            f"{what}, with {'the same' if same else 'different'} values",
-            where, 'keep one row each, or set `duplicates` = "first" or "last" in [data]', Status.STOPS,
+            f"{what}, with {'the same' if same else 'different'} values", where, "keep one row each", Status.STOPS,
+            KEEP_ONE,
         )  # fmt: skip
 
 
@@ -115,25 +139,37 @@ class Checked:
     counts: pl.DataFrame | None
 
 
-def check_columns(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str], progress: Progress) -> Checked:
-    """Every column that has a role, its values read as the configuration reads them; rows are counted before that."""
+def check_columns(
+    frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str], progress: Progress,
+    further: Further | None = None, trust: str = "local", rounds: str | None = None,
+) -> Checked:  # fmt: skip
+    """Every column that has a role, its values read as the configuration reads them; rows are counted before that.
+
+    `further` are private columns of numbers beside the first one, with their ranges: each is looked at as that is.
+    `rounds` names the column of rounds in which nobody's values change: the first row of each person is looked at.
+    """
     problems: list[Problem] = []
-    roles = list(dict.fromkeys(name for name in (data.person, data.time, data.private, *data.public) if name))
+    dated = data if rounds is None else data.model_copy(update={"time": rounds})
+    roles = list(dict.fromkeys(name for name in (data.person, dated.time, data.private, *data.public) if name))
     clean: dict[str, pl.Series] = {}
     for name in roles:
-        absent = list(_absent(frame, name))
-        problems += absent
-        if not absent:
+        gone = list(_not_there(frame, name))
+        problems += gone
+        if not gone:
             clean[name] = _read(frame[name], data)
+    if data.missing == "drop" and data.private in clean:
+        answered = ~absent(clean[data.private])
+        problems += _left_out(clean[data.private], int((~answered).sum()))
+        clean = {name: column.filter(answered) for name, column in clean.items()}
     spare = [name for name in data.labels if name not in frame.columns]
     problems += [
         Problem("the table has no such column", f"[data.labels.{name}]", "correct the name, or leave it out",
                 Status.NOTE) for name in spare
     ]  # fmt: skip
     if data.person in clean:
-        problems += person_found(pl.DataFrame([*clean.values()]), data)
-        clean = without_repeats(clean, data)
-    asked = Declared(data.private, data.person, tuple(data.public), tuple(data.categories or ()) or None)
+        problems += person_found(pl.DataFrame([*clean.values()]), dated)
+        clean = without_repeats(clean, data if rounds is None else data.model_copy(update={"duplicates": "first"}))
+    asked = Declared(data.private, data.person, tuple(data.public), tuple(data.categories or ()) or None, trust=trust)
     columns = {}
     for done, (name, series) in enumerate(clean.items(), start=1):
         columns[name] = describe_column(series, None, data)
@@ -141,6 +177,16 @@ def check_columns(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[s
     for name in data.public:
         if name in columns:
             problems += _public(columns[name], clean[name], data, number=name in numbers)
+    public = {name: _ranged(clean[name], data) for name in data.public if name in columns}
+    problems += public_problems(public, clean.get(data.private))
+    for name, domain in (further or {}).items():
+        own: dict[str, Any] = {"private": name, "public": [], "grid": None}
+        own |= {"lower": None, "upper": None, "categories": list(domain)}
+        if are_numbers(domain):
+            own |= {"lower": domain[0], "upper": domain[1], "categories": None}
+        more = check_columns(frame, data.model_copy(update=own), numbers=(), progress=progress, rounds=rounds)
+        columns |= more.columns
+        problems += [problem for problem in more.problems if problem not in problems]
     if data.private not in columns:
         return Checked(columns, tuple(problems), None)
     column, series = columns[data.private], clean[data.private]
@@ -153,7 +199,28 @@ def check_columns(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[s
     return Checked(columns, tuple(problems), _counts(column, data) if known else None)
 
 
-def _absent(frame: pl.DataFrame, name: str) -> Iterator[Problem]:
+def _ranged(column: pl.Series, data: DataSection) -> pl.Series:
+    return in_ranges(column, data.ranges[column.name], data) if column.name in data.ranges else column
+
+
+def _left_out(column: pl.Series, count: int) -> list[Problem]:
+    """People without an answer, where a rule leaves them out."""
+    if not count:
+        return []
+    return [Problem(
+        missing_values(count, len(column)), column_called(column.name),
+        "these people are left out, as `missing` says; the report counts them", Status.SETTLED,
+    )]  # fmt: skip
+
+
+def _further(config: RunConfig | None) -> Further:
+    """The private columns beside the first one that a question asks for."""
+    if config is None or config.question.ask is None:
+        return {}
+    return build_question(config, config.data.categories).further
+
+
+def _not_there(frame: pl.DataFrame, name: str) -> Iterator[Problem]:
     """A column that is not there, or that no run reads."""
     if name not in frame.columns:
         hint = nearest(name, frame.columns).rstrip(".")
@@ -180,7 +247,8 @@ def _public(column: Column, series: pl.Series, data: DataSection, *, number: boo
     if column.missing:
         yield Problem(
             missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
-            f'[data.labels.{column.name}] "" = "not stated", or leave these people out', Status.STOPS,
+            "give them a label, or leave these people out", Status.STOPS,
+            (Fix('call them "not stated"', (), column.name, (("", NOT_STATED),)),),
         )  # fmt: skip
     yield from identity_problems(column, "public")
     yield from contact_problems(column, EMAIL, PHONE)
@@ -191,60 +259,66 @@ def _public(column: Column, series: pl.Series, data: DataSection, *, number: boo
     if spellings:
         yield Problem(
             f"labels differ only in blanks, case or Unicode form, so that they are groups of their own: "
-            f"{quoted(list(spellings))}", where, f"[data.labels.{column.name}] maps them to one label", Status.NOTE,
+            f"{quoted(list(spellings))}", where, "map them to one label each", Status.NOTE,
+            _as_one(column.name, spellings), tuple(spellings),
         )  # fmt: skip
 
 
 def _column_categories(column: Column, series: pl.Series, data: DataSection, asked: Declared) -> Iterator[Problem]:
     where, name = column_called(column.name), column.name
     if column.missing and data.missing == "refuse":
+        named = {} if data.categories is None else {"categories": tuple(dict.fromkeys((*data.categories, ABSENT)))}
+        own = choose("count them as a category of their own", missing=ABSENT, **named)
         yield Problem(
             missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
-            f'set `missing` to a category that you declare, map them by [data.labels.{name}] "" = "..", or leave '
-            "these people out", Status.STOPS,
+            "count them as a category, or leave these people out", Status.STOPS, (own, DROP),
         )  # fmt: skip
     elif column.missing:
-        yield Problem(
-            missing_values(column.missing, column.n), where,
-            f"they are counted as {data.missing!r}", Status.SETTLED,
-        )  # fmt: skip
+        yield _counted(column, data)
     declared = data.categories
     if declared is None:
-        if column.distinct + bool(column.missing and data.missing != "refuse") < 2:
+        if column.distinct + bool(column.missing and data.missing not in RULES) < 2:
             yield Problem(
                 "has the same value everywhere", where,
                 "a constant needs no collection: declare the other answers as `categories`", Status.STOPS,
             )  # fmt: skip
         return
-    near = variants(column, declared)
-    meant = {old: new for old, new in near.items() if new in declared and old not in declared}
-    if meant:
-        people = int(column.values.filter(pl.col("text").is_in(list(meant)))["count"].sum())
+    found = meant(column, declared)
+    if found:
+        people = int(column.values.filter(pl.col("text").is_in(list(found)))["count"].sum())
+        labels = list(dict.fromkeys(found.values()))
         yield Problem(
-            f"{people:,} values differ from declared categories only in blanks, case or Unicode form: "
-            f"{quoted(list(meant))}", where,
-            f"[data.labels.{name}] maps them to {quoted(list(dict.fromkeys(meant.values())))}", Status.STOPS,
+            f"{people:,} values are spelled otherwise than {quoted(labels)}: {quoted(list(found))}", where,
+            f"map them in {labels_header(name)}", Status.STOPS, _as_one(name, found), tuple(found),
         )  # fmt: skip
-    yield from undeclared(column, meant, asked)
+    yield from undeclared(column, found, asked, gap=data.missing != "refuse")
+
+
+def _counted(column: Column, data: DataSection) -> Problem:
+    return Problem(
+        missing_values(column.missing, column.n), column_called(column.name),
+        f"they are counted as {data.missing!r}", Status.SETTLED,
+    )  # fmt: skip
+
+
+def _as_one(column: str, labels: Mapping[str, str]) -> tuple[Fix, ...]:
+    """Reading all these spellings as their labels."""
+    return (Fix("read them so", (), column, tuple(labels.items())),)
 
 
 def _number(column: Column, series: pl.Series, data: DataSection, asked: Declared) -> Iterator[Problem]:
     where = column_called(column.name)
-    if column.missing:
+    if column.missing and data.missing == "refuse":
         yield Problem(
-            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
-            f'[data.labels.{column.name}] "" = "0" says what counts instead, or leave these people out', Status.STOPS,
+            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}", NO_NUMBER,
+            Status.STOPS, (DROP, as_answers(local=asked.trust == "local")),
         )  # fmt: skip
+    elif column.missing:
+        yield _counted(column, data)
     column, found = _spelled(column, data)
     yield from found
     assert data.lower is not None and data.upper is not None  # a configuration has both or none
-    outside = list(bound_problems(column, series, (data.lower, data.upper), declared=True))
-    yield from outside
-    code = missing_code(column)
-    if code is not None:
-        yield from code_problems(column, code, asked)
-    elif not outside:
-        yield from outlier_problems(column, series)
+    yield from bound_problems(column, series, (data.lower, data.upper), asked, declared=True, clip=data.clip)
 
 
 def _spelled(column: Column, data: DataSection) -> tuple[Column, list[Problem]]:
@@ -255,11 +329,14 @@ def _spelled(column: Column, data: DataSection) -> tuple[Column, list[Problem]]:
     own = find_number_style({column.name: column.values.select("text", "count")})
     seen = describe_column(pl.Series(column.name, column.values["text"]), None, own)
     if seen.values["number"].null_count() >= bad.height:
-        return column, list(not_numbers(column, where=column_called(column.name), private=True, role=True))
+        private, gap = column.name == data.private, data.missing != "refuse"
+        where = column_called(column.name)
+        return column, list(not_numbers(column, where=where, private=private, role=True, gap=gap))
     other = column.values.drop("number").join(seen.values.select("text", "number"), on="text", how="left")
     problem = Problem(
         f"{int(bad['count'].sum()):,} values are no numbers as [data] spells them, {spelling_of(data)}",
         column_called(column.name), f"they are numbers with {spelling_of(own)}", Status.STOPS,
+        (choose("read numbers so", **own.model_dump(include={"decimal", "thousands", "units"})),),
     )  # fmt: skip
     respelled = Column(column.name, column.n, column.missing, other, column.kind)
     return respelled, [
@@ -269,7 +346,7 @@ def _spelled(column: Column, data: DataSection) -> tuple[Column, list[Problem]]:
 
 def _counts(column: Column, data: DataSection) -> pl.DataFrame:
     held = dict(column.values.select("text", "count").iter_rows())
-    if column.missing:
+    if column.missing and data.missing not in RULES:
         held[data.missing] = held.get(data.missing, 0) + column.missing
     names = data.categories if data.categories is not None else sorted(held)
     return pl.DataFrame({"label": names, "count": [held.get(name, 0) for name in names]})
@@ -298,17 +375,15 @@ def _otherwise(what: str, data: DataSection, found: FileFormat | None) -> Proble
     keys = (
         [] if found is None else [key for key in FileFormat.model_fields if getattr(found, key) != getattr(data, key)]
     )
-    said = ", ".join(f"{key} = {_toml(getattr(found, key))}" for key in keys)
-    return Problem(what, "file", f"in [data]: {said}" if said else "correct the file", Status.STOPS)
+    if not keys:
+        return Problem(what, "file", "correct the file", Status.STOPS)
+    fix = choose("read it as it is written", **{key: getattr(found, key) for key in keys})
+    return Problem(what, "file", "say how it is written", Status.STOPS, (fix,))
 
 
 def _shortly(error: DataError, data: DataSection) -> str:
     """What is wrong, without the remedy."""
     return re.split(r"; |: set ", str(error).removeprefix(f"{data.path}: "), maxsplit=1)[0].rstrip(".")
-
-
-def _toml(value: object) -> str:
-    return str(value) if isinstance(value, int) else str(value).join('""') if isinstance(value, str) else repr(value)
 
 
 # `dovetail check CONFIG.toml` with [[questions]]: every fault of the file and of all columns, and the promises.
@@ -340,9 +415,13 @@ def check_questions(place: Path, raw: dict[str, Any], *, progress: Progress) -> 
     problems += written
     columns: dict[str, Column] = {}
     for question in asked.questions:
-        checked = check_columns(frame, question.settings.data, numbers=(), progress=progress)
+        settings = question.settings
+        checked = check_columns(
+            frame, settings.data, numbers=(), progress=progress, further=_further(settings), rounds=_rounds(settings)
+        )
         columns |= checked.columns
         problems += [*checked.problems, *_categories(asked, question, checked)]
+    problems = [_of_data(problem) for problem in problems]
     problems = list(dict.fromkeys(problems))  # people and public columns are the same for every question
     promises: dict[str, Any] = {}
     if not any(problem.status == Status.STOPS for problem in problems):
@@ -353,6 +432,12 @@ def check_questions(place: Path, raw: dict[str, Any], *, progress: Progress) -> 
         Path(str(whole.path)), frame.height, columns, Declared(whole.private, whole.person, tuple(asked.data.public)),
         tuple(sorted(problems, key=lambda problem: order.index(problem.status))), promises=promises,
     )  # fmt: skip
+
+
+def _of_data(problem: Problem) -> Problem:
+    """The same without decisions about one column, which [data] does not take beside [[questions]]."""
+    kept = tuple(fix for fix in problem.fixes if not {*dict(fix.keys)} & {*DOMAIN})
+    return replace(problem, fixes=kept)
 
 
 def _whole(asked: QuestionsConfig) -> DataSection:
@@ -387,7 +472,9 @@ def _noise_of_questions(asked: QuestionsConfig, question: Question, counts: pl.D
     if asked.head.ask == "one":
         share = question.weight / sum(one.weight for one in asked.questions)
     try:
-        made = build_randomizer(question.settings.randomize, question.settings.data, tuple(counts["label"].to_list()))
+        made = randomizer_of_data(
+            question.settings.randomize, question.settings.data, tuple(counts["label"].to_list())
+        )
     except DovetailError:
         return None  # `run` says why, and so does _promised
     assert isinstance(made, FrequencyRandomizer | NumericRandomizer)
@@ -399,7 +486,7 @@ def _promised(asked: QuestionsConfig, progress: Progress) -> tuple[dict[str, Any
     progress("what it promises", 0, 1)
     try:
         collection = QuestionsCollection.of(asked, system_entropy())
-        central = collection.central()
+        central = collection.central
     except (DovetailError, pl.exceptions.PolarsError) as error:
         return {}, [refusal(error)]
     progress("what it promises", 1, 1)
@@ -408,13 +495,37 @@ def _promised(asked: QuestionsConfig, progress: Progress) -> tuple[dict[str, Any
     if isinstance(central, CentralDP):
         said |= {
             "epsilon": central.epsilon, "delta": central.delta, "attack_lower": central.attack_lower,
-            "batch": central.n, "honest": central.honest_n,
+            "batch": central.n, "honest": central.n if central.trust == "shuffler" else central.honest_n,
         }  # fmt: skip
         return said, []
     return said | {"epsilon": None, "reason": central.reason}, []
 
 
 _FILE = "configuration"
+MANY = 0.5  # of all vectors: if more are shortened, the length is rather a wish than a bound
+
+
+def check_arrays(config: RunConfig, *, progress: Progress) -> TableCheck:
+    """What `run` would refuse of a column of arrays, read as it reads them, and what shortening would do."""
+    data, problems, n = config.data, list[Problem](), 0
+    where = column_called(data.private)
+    progress("read the table", 0, 1)
+    try:
+        made = build_collection(config, system_entropy())
+        n, clip = made.n, made.question.domain["radius"]
+        longer = int(np.count_nonzero(relative_lengths(made.survey.values, clip) > 1.0))
+        told = f"{longer:,} of {n:,} vectors ({percent(longer / n)}) are longer than {clip:g} and get shortened"
+        remedy = "a larger `clip` shortens fewer and costs as much more noise; choose it without looking at a release"
+        problems.append(Problem(told, where, remedy, Status.CONFIRM if longer > MANY * n else Status.NOTE))
+        error = made.question.error(made.noise, made.people)
+        if error > clip:
+            what = f"the noise, {error:.3g} in Euclidean length, is larger than every vector"
+            problems.append(Problem(what, where, "allow a larger epsilon, or ask more people", Status.NOTE))
+    except (DovetailError, pl.exceptions.PolarsError) as error:
+        problems.append(refusal(error))
+    progress("read the table", 1, 1)
+    declared = _asked(data, config, None)
+    return TableCheck(Path(str(data.path)), n, {}, declared, tuple(problems), {}, (), None)
 
 
 def check_config(place: Path, *, progress: Progress = silent) -> TableCheck:
@@ -433,14 +544,18 @@ def check_config(place: Path, *, progress: Progress = silent) -> TableCheck:
     if "questions" in raw:
         return check_questions(place, raw, progress=progress)
     data, config, problems = _configured(place)
-    if config is not None and config.vector is not None:
-        return check_vectors(config, config.vector, progress=progress)
+    if config is not None and config.question_kind.of_arrays:
+        return check_arrays(config, progress=progress)
     progress("read the table", 0, 1)
     frame, written = read_as_said(data)
     progress("read the table", 1, 1)
     if frame.height == 0:
         raise DataError(f"{data.path}: the table has no rows.")
-    checked = check_columns(frame, data, numbers=() if config is None else config.numbers, progress=progress)
+    numbers = () if config is None else config.numbers
+    trust = "local" if config is None else config.promise.trust
+    checked = check_columns(
+        frame, data, numbers=numbers, progress=progress, further=_further(config), trust=trust, rounds=_rounds(config)
+    )
     asked = _asked(data, config, checked)
     strings = config is not None and config.strings is not None
     problems += [*written, *checked.problems, *([] if strings else _assumed(data))]
@@ -474,11 +589,16 @@ def _configured(place: Path) -> tuple[DataSection, RunConfig | None, list[Proble
     return config.data, config, []
 
 
-def _asked(data: DataSection, config: RunConfig | None, checked: Checked) -> Declared:
+def _rounds(config: RunConfig | None) -> str | None:
+    """The column of rounds in which nobody's values change."""
+    return None if config is None or config.memoize is None else config.memoize.time
+
+
+def _asked(data: DataSection, config: RunConfig | None, checked: Checked | None) -> Declared:
     """The roles and the domain, as a person declares them for a table that has no configuration yet."""
     epsilon = Declared.epsilon if config is None or config.randomize is None else config.randomize.epsilon
     names = None if data.categories is None else tuple(data.categories)
-    found = [name for name in data.public if name in checked.columns]
+    found = [name for name in data.public if checked is None or name in checked.columns]
     return Declared(data.private, data.person, tuple(found), names, data.lower, data.upper, epsilon)
 
 
@@ -489,6 +609,7 @@ def _assumed(data: DataSection) -> list[Problem]:
             f"`{key}` was read off the table", _FILE,
             "confirm or correct it, then take it out of `unconfirmed`; a release is refused until then",
             Status.CONFIRM,
+            (choose("it is right", unconfirmed=[one for one in data.unconfirmed if one != key]),),
         )
         for key in data.unconfirmed
     ]  # fmt: skip
@@ -505,7 +626,7 @@ def _noise(config: RunConfig, checked: Checked) -> Noise | None:
     if config.randomize is None or config.randomize.by is not None or checked.counts is None:
         return None
     try:
-        made: Any = build_randomizer(config.randomize, config.data, tuple(checked.counts["label"].to_list()))
+        made: Any = randomizer_of_data(config.randomize, config.data, tuple(checked.counts["label"].to_list()))
     except DovetailError:
         return None  # `run` says why, and so does _refused
     people = int(checked.counts["count"].sum())
@@ -520,7 +641,13 @@ def _refused(config: RunConfig) -> list[Problem]:
         elif config.data.time is not None:
             read_stream(config)
         else:
-            build_collection(config, system_entropy())
+            made = build_collection(config, system_entropy())
+            if config.mode == "release":
+                made.refuse_drowned()
+            told = made.question.too_few(made.noise, made.people, WEAK)
+            if told is not None:
+                remedy = "ask more people, or spend more: `dovetail plan` says what it takes"
+                return [Problem(told, _FILE, remedy, Status.NOTE)]
     except (DovetailError, pl.exceptions.PolarsError) as error:
         return [refusal(error)]
     return []

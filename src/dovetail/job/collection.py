@@ -6,102 +6,42 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 from uuid import uuid4
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from dovetail.account.mixture import amplify_mixture
+from dovetail.account.gaussian_dummies import Message
 from dovetail.core.checks import probability, whole
 from dovetail.core.display import Display, displayed_by, upward
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import ConfigError, ParameterError, UnsupportedError
-from dovetail.core.guarantee import CentralDP
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.extras import pl
+from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.missing import Missing
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import Question
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.job.config import GroupsSection
-from dovetail.randomize.krr import KRR
-from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers
+from dovetail.noise.digits import DigitNoise
+from dovetail.noise.gaussian import GaussianNoise
+from dovetail.noise.local import Local
+from dovetail.noise.shuffler import ShufflerNoise
+from dovetail.noise.sparse import SparseNoise
+from dovetail.noise.users import UserNoise
+from dovetail.question.number import Number
+from dovetail.question.shares import Shares
+from dovetail.question.vector import Vector
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 from dovetail.shuffle.fitting.groups import Groups
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SeveralDummies, SparseDummies, UserDummies
 from dovetail.shuffle.uniform import Uniform
-from dovetail.table.data_section import DataSection, parse_section
+from dovetail.table.arrays import read_arrays
+from dovetail.table.data_section import RULES, DataSection, parse_section
 from dovetail.table.reader import Survey, as_text, read_survey
+from dovetail.table.released import Analyst
 
-# People whose epsilon is set by a public column: who randomizes how, and what each class is promised.
-
-
-@final
-@dataclass(frozen=True)
-class EpsilonClasses:
-    """k-ary randomized response with the epsilon of one's class; reports carry no class.
-
-    Parameters
-    ----------
-    k : int
-    column : str
-        Public, and must not depend on the private value.
-    epsilons : mapping from a text of the column to its epsilon
-    default : float
-        Epsilon of every other text.
-    """
-
-    k: int
-    column: str
-    epsilons: Mapping[str, float]
-    default: float
-
-    @property
-    def largest(self) -> float:
-        """Epsilon that nobody spends more than."""
-        return max(self.default, *self.epsilons.values())
-
-    def refuse_misspelled(self, public: pl.DataFrame) -> None:
-        """ConfigError for an epsilon of nobody whose text is nearly that of people who would get the default."""
-        held = public[self.column].cast(pl.String).unique().to_list()
-        others = [text for text in held if text not in self.epsilons]
-        for text in self.epsilons:
-            near = [] if text in held else get_close_matches(text, others, n=1)
-            if near:
-                raise ConfigError(
-                    f"[randomize] epsilons: nobody has {text!r} in column {self.column!r}; did you mean {near[0]!r}?"
-                )
-
-    def members(self, public: pl.DataFrame) -> tuple[tuple[float, NDArray[np.int64]], ...]:
-        """Each epsilon that occurs, and the places of its people, from the smallest one on."""
-        texts = public[self.column].cast(pl.String)
-        own = np.array([self.epsilons.get(text, self.default) for text in texts.to_list()])
-        return tuple((float(one), np.flatnonzero(own == one)) for one in np.unique(own))
-
-    def classes(self, public: pl.DataFrame) -> list[tuple[int, KRR]]:
-        """How many people use which randomizer."""
-        return [(places.size, KRR(self.k, epsilon)) for epsilon, places in self.members(public)]
-
-    def randomize(self, values: NDArray[np.int64], public: pl.DataFrame, rng: Entropy) -> Reports:
-        """Reports in the order of the people."""
-        reports = np.empty(len(values), dtype=np.int64)
-        for epsilon, places in self.members(public):
-            reports[places] = KRR(self.k, epsilon).randomize(values[places], rng)
-        return reports
-
-    def promises(
-        self, public: pl.DataFrame, *, delta: float, honest: int | None
-    ) -> tuple[tuple[float, int, CentralDP], ...]:
-        """Epsilon0, people and guarantee of each class, whichever people are not honest."""
-        found = self.members(public)
-        if len(public) < 2:
-            raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
-        pairs = [(places.size, epsilon) for epsilon, places in found]
-        trusted = len(public) if honest is None else min(honest, len(public))
-        promised = amplify_mixture(self.k, pairs, delta=delta, honest=trusted)
-        return tuple((epsilon, size, one) for (size, epsilon), one in zip(pairs, promised, strict=True))
-
-
-Fit = Callable[[pl.DataFrame], Shuffler]
+Fit: TypeAlias = "Callable[[pl.DataFrame], Shuffler]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +49,14 @@ class Origin:
     """The configuration behind a collection: what of it shapes the reports, and the objects that it stands for."""
 
     terms: bytes
-    randomizer: FrequencyRandomizer | NumericRandomizer
+    question: Question
+    noise: Noise
     fit: Fit
-    dummies: Dummies | UserDummies | None = None
-    classes: EpsilonClasses | None = None
 
 
 def _show(collection: Collection) -> Display:
-    categories = collection.survey.categories
-    asked = "a number" if categories is None else f"one of {len(categories):,} answers"
+    names = collection.question.names
+    asked = collection.question.label if names is None else f"one of {len(names):,} answers"
     label = collection.randomizer.label
     what = f"{collection.n:,} people, private column {collection.private!r} ({asked}); values are not shown"
     return Display(
@@ -143,17 +82,16 @@ class Collection:
     ----------
     survey : Survey
         Encoded values and public columns, in a random order.
-    randomizer : FrequencyRandomizer or NumericRandomizer
+    question : Question
+        What is asked, and learned.
+    noise : Noise
+        What hides an answer.
     fit : function of the public columns (n, ..), optional
         The shuffler for the rows in this order. It sees public data alone. Without it the shuffle is uniform.
     groups : GroupsSection, optional
         Which public columns the groups are made of: what attackers know, and what an order guarantee is about.
     delta : float strictly between 0 and 1
         Of the central guarantee.
-    dummies : Dummies or UserDummies, optional
-        What the shuffler adds, where it is trusted with the noise, or what people send themselves.
-    classes : EpsilonClasses, optional
-        Who has which epsilon, where a public column says so; `randomizer` is that of the largest one then.
     honest : int, optional
         People assumed honest; all by default.
     private : str
@@ -169,6 +107,8 @@ class Collection:
         Where the random order of the rows came from; a release refuses a simulated one.
     origin : Origin, optional
         What a configuration says, for the ledger.
+    counted : mapping from a public label to people
+        Instead of the public columns, where a release lies in files.
 
     Raises
     ------
@@ -186,12 +126,11 @@ class Collection:
     """
 
     survey: Survey
-    randomizer: FrequencyRandomizer | NumericRandomizer
+    question: Question
+    noise: Noise
     fit: Fit | None = None
     groups: GroupsSection | None = None
     delta: float = 1e-6
-    dummies: Dummies | UserDummies | None = None
-    classes: EpsilonClasses | None = None
     honest: int | None = None
     private: str = "value"
     title: str = ""
@@ -200,15 +139,13 @@ class Collection:
     asked: Mapping[str, Any] = field(default_factory=dict)
     provenance: str = "device"
     origin: Origin | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         probability("delta", self.delta)
         if self.honest is not None:
             whole("honest", self.honest, least=1, most=self.survey.n)
-        if self.dummies is not None and not getattr(self.randomizer, "names_values", False):
-            raise ParameterError("`dummies` need reports that are symbols: use dt.KRR, or no local noise.")
-        if isinstance(self.dummies, UserDummies) and not isinstance(self.randomizer, OpenAnswers | OpenNumbers):
-            raise ParameterError("`dummies` that people send go without local noise: nothing is promised of both.")
+        self.noise.check(self.people)
 
     @classmethod
     def of(
@@ -216,14 +153,16 @@ class Collection:
         table: Any,
         *,
         private: str,
-        randomizer: FrequencyRandomizer | NumericRandomizer,
+        randomizer: Analyst,
         shuffler: Fit | None = None,
         public: Sequence[str] = (),
         person: str | None = None,
         categories: Sequence[str] | None = None,
         missing: str = "refuse",
+        clip: bool = False,
         delta: float = 1e-6,
-        dummies: Dummies | UserDummies | None = None,
+        dummies: AnyDummies | None = None,
+        question: Question | None = None,
         honest: int | None = None,
         title: str = "",
         rng: Entropy | None = None,
@@ -237,10 +176,14 @@ class Collection:
         private, public, person : column names
             Columns that are not named are dropped.
         shuffler : function of the public columns, as a polars data frame; uniform without it
-            Such as `lambda public: dt.WithinGroups(dt.Groups.from_labels(public["age"].to_numpy()))`.
+            Such as `dt.WithinGroups.by("age")`.
         categories : texts, as many as the randomizer has symbols
             Inferred from the table if absent, which is for rehearsals only. None for numbers.
-        missing : "refuse", or the category for missing values
+        missing : "refuse", "drop" (leave these people out), or the category for missing values
+        clip : bool
+            Whether numbers outside the randomizer's range count as its nearest end.
+        question : Question, optional
+            Such as `dt.Covariance`; by default the shares of `categories`, or the mean of a number.
 
         Examples
         --------
@@ -249,25 +192,55 @@ class Collection:
         >>> asked = Collection.of(
         ...     table, private="answer", public=["age"], categories=["no", "yes"],
         ...     randomizer=dt.KRR(k=2, epsilon=1.0),
-        ...     shuffler=lambda public: dt.WithinGroups(dt.Groups.from_labels(public["age"].to_numpy())),
+        ...     shuffler=dt.WithinGroups.by("age"),
         ... )
         >>> asked.survey.n, asked.shuffler.guarantee.alpha
         (100, 0.0)
         """
         _need_randomizer(randomizer)
-        section: dict[str, Any] = {"private": private, "public": list(public), "person": person, "missing": missing}
-        if isinstance(randomizer, NumericRandomizer):
+        section: dict[str, Any] = {
+            "private": private, "public": list(public), "person": person, "missing": missing, "clip": clip,
+        }  # fmt: skip
+        if question is None and isinstance(randomizer, NumericRandomizer) and missing not in RULES:
+            raise ParameterError(
+                f"`missing` must be 'refuse' or 'drop' for the mean of a number, got {missing!r}; with `question` = "
+                "dt.Nonresponse(..) it is an answer, too."
+            )
+        if question is not None:
+            if categories is not None:
+                raise ParameterError("`question` says what can be answered: leave out `categories`.")
+            section |= question.column
+        elif isinstance(randomizer, NumericRandomizer):
             section |= {"lower": float(randomizer.lower), "upper": float(randomizer.upper)}
         else:
             section["categories"] = None if categories is None else list(categories)
         rng = entropy_or_system(rng)
-        survey = read_survey(parse_section(DataSection, section, name="data"), rng, table=table)
-        symbols = len(survey.categories or ())
-        if isinstance(randomizer, FrequencyRandomizer) and symbols != randomizer.k:
-            raise ParameterError(f"`randomizer` must be of the {symbols} categories, got k = {randomizer.k}.")
+        data = parse_section(DataSection, section, name="data")
+        if question is None and isinstance(randomizer, VectorRandomizer):
+            question = Vector(randomizer.d, randomizer.radius)
+        if question is not None and question.of_arrays:
+            survey = read_arrays(data, rng, dimension=question.domain["d"], table=table)
+        else:
+            survey = read_survey(data, rng, table=table, further=None if question is None else question.further)
+        inferred = question is None and survey.categories is not None and categories is None
+        if question is None and survey.categories is not None:
+            question = Shares(survey.categories)
+        elif question is None:
+            question = Number(section["lower"], section["upper"], getattr(randomizer, "step", None))
+        if question.needs != randomizer.question:
+            raise ParameterError(f"`randomizer` {randomizer.name!r} cannot carry {question.label}.")
+        if isinstance(randomizer, FrequencyRandomizer) and question.domain["k"] != randomizer.k:
+            raise ParameterError(
+                f"`randomizer` must be of the {question.domain['k']} categories, got k = {randomizer.k}."
+            )
+        if isinstance(randomizer, VectorRandomizer) and question.domain != {
+            "d": randomizer.d,
+            "radius": randomizer.radius,
+        }:
+            raise ParameterError("`randomizer` must be of the `dimension` and the `clip` of `question`.")
         return cls(
-            survey, randomizer, shuffler, delta=delta, dummies=dummies, honest=honest, private=private, title=title,
-            inferred=survey.categories is not None and categories is None, provenance=rng.provenance,
+            survey, question, noise_of(randomizer, dummies, symbols=question.symbols), shuffler, delta=delta,
+            honest=honest, private=private, title=title, inferred=inferred, provenance=rng.provenance,
         )  # fmt: skip
 
     @property
@@ -275,46 +248,66 @@ class Collection:
         """Number of people."""
         return self.survey.n
 
-    def randomized(self, rng: Entropy) -> Reports:
-        """Everybody's report, in the order of the rows."""
-        if self.classes is None:
-            return self.randomizer.randomize(self.survey.values, rng)
-        return self.classes.randomize(self.survey.values, self.survey.public, rng)
-
-    @cached_property
-    def class_promises(self) -> tuple[tuple[float, int, CentralDP], ...]:
-        """Epsilon0, people and guarantee of each class of epsilons; none where everybody has the same."""
-        if self.classes is None:
-            return ()
-        return self.classes.promises(self.survey.public, delta=self.delta, honest=self.honest)
+    @property
+    def people(self) -> People:
+        """Who takes part, as everybody may know it."""
+        return People(self.n, self.survey.public, self.honest, self.counted)
 
     @property
-    def most_dummies(self) -> int:
-        """The most dummies among the released reports."""
-        if isinstance(self.dummies, UserDummies):
-            return self.n
-        return 0 if self.dummies is None else 2 * self.dummies.k * self.dummies.reach
+    def hidden(self) -> Missing | None:
+        """Why guesses, attacks and groups are not measured; None where they are."""
+        return self.noise.hidden or self.question.hidden
+
+    @property
+    def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
+        """What each device runs."""
+        return self.noise.randomizer
+
+    @property
+    def local(self) -> LocalDP:
+        """What a person's report promises, no matter who looks."""
+        return self.noise.local
+
+    def randomized(self, rng: Entropy) -> Reports:
+        """Everybody's report, in the order of the rows."""
+        return self.noise.randomize(self.question.answer(self.survey.values, rng), self.people, rng)
+
+    def drawn(self, rng: Entropy) -> Reports:
+        """The batch that is released: everybody's report, shuffled, with what the noise adds to it."""
+        return self.noise.complete(self.shuffler.shuffle(self.randomized(rng), rng), rng)
+
+    @cached_property
+    def central(self) -> CentralDP | Missing:
+        """What the released batch promises one person."""
+        return self.noise.central(self.shuffler, self.people, delta=self.delta)
+
+    def refuse_drowned(self) -> None:
+        """UnsupportedError for a release of which the noise leaves nothing, with the people that it takes."""
+        told = self.question.too_few(self.noise, self.people) if self.question.drowns else None
+        if told is not None:
+            raise UnsupportedError(f"{told}, or a larger epsilon; nothing was drawn.")
 
     @cached_property
     def shuffler(self) -> Shuffler:
         """The shuffler fitted to the public columns."""
         found = Uniform(self.n) if self.fit is None else self.fit(self.survey.public)
-        if found.keeps_places and (self.dummies is not None or self.classes is not None):
-            raise UnsupportedError("dummies and epsilons by class go with a uniform shuffle of everybody.")
+        self.noise.refuse_shuffler(found)
         return found
 
     @property
     def categories(self) -> list[str] | None:
         """Names of the symbols; None for numbers."""
-        return None if self.survey.categories is None else list(self.survey.categories)
+        return self.question.names
 
     @property
     def as_configured(self) -> bool:
-        """Whether a configuration asked for this randomizer and this shuffler."""
+        """True if a configuration asked for this randomizer and this shuffler."""
         origin = self.origin
-        if origin is None or (origin.dummies, origin.classes) != (self.dummies, self.classes):
-            return False
-        return origin.randomizer == self.randomizer and origin.fit is self.fit
+        return (
+            origin is not None
+            and (origin.question, origin.noise) == (self.question, self.noise)
+            and (origin.fit is self.fit)
+        )
 
     def terms(self) -> bytes:
         """Everything that shapes the reports besides people, values and public columns: the ledger compares it.
@@ -325,10 +318,9 @@ class Collection:
         if self.origin is not None and self.as_configured:
             return self.origin.terms
         made = {one.name: repr(getattr(self.randomizer, one.name)) for one in fields(self.randomizer)}  # type: ignore[arg-type]
-        own = {"dummies": self.dummies, "classes": self.classes}
-        added = {name: repr(one) for name, one in own.items() if one is not None}
         document = {
-            **added,
+            "question": repr(self.question),
+            "noise": repr(self.noise),
             "private": self.private,
             "categories": self.categories,
             "randomizer": [type(self.randomizer).__module__, self.randomizer.name, made],
@@ -363,6 +355,42 @@ class Collection:
         return replace(self, fit=fit)
 
 
+AnyDummies = Dummies | GaussianDummies | SeveralDummies | SparseDummies | Message | UserDummies
+
+
+def noise_of(
+    randomizer: Analyst,
+    dummies: AnyDummies | None,
+    *,
+    symbols: int = 1,
+    rounds: int = 1,
+) -> Noise:
+    """The noise of devices, with what the shuffler or people add to it.
+
+    A person sends so many `symbols`; so many `rounds` about the same people keep one promise together.
+    """
+    made: Any = randomizer
+    if dummies is not None and isinstance(randomizer, VectorRandomizer):
+        raise ParameterError("dummies go with answers of a list and with numbers: leave out `dummies` for vectors.")
+    if symbols > 1 and (dummies is None or isinstance(dummies, SparseDummies | Message)):
+        raise ParameterError(
+            f"several symbols of a person, here {symbols}, go with dummies alone: under local noise each "
+            "would cost a share of the budget."
+        )
+    match dummies:
+        case None:
+            return Local(randomizer)
+        case Dummies():
+            return ShufflerNoise(dummies, made, symbols, rounds)
+        case GaussianDummies() | SeveralDummies():
+            return GaussianNoise(dummies, made, symbols, rounds)
+        case SparseDummies():
+            return SparseNoise(dummies, made)
+        case Message():
+            return DigitNoise(dummies, made, rounds)
+    return UserNoise(dummies, made, symbols)
+
+
 def need_collection(collection: object) -> None:
     """Refuse what is no collection yet."""
     if not isinstance(collection, Collection):
@@ -373,7 +401,7 @@ def need_collection(collection: object) -> None:
 
 
 def _need_randomizer(randomizer: object) -> None:
-    if not isinstance(randomizer, FrequencyRandomizer | NumericRandomizer):
+    if not isinstance(randomizer, FrequencyRandomizer | NumericRandomizer | VectorRandomizer):
         made = randomizer if isinstance(randomizer, type) else type(randomizer)
         example = "dt.KRR(k=2, epsilon=1.0)"
         raise ParameterError(f"`randomizer` must be one with its parameters, such as {example}, got {made.__name__}.")

@@ -4,42 +4,45 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.account.amplify import amplify
-from dovetail.account.dummies import dummies_guarantee, user_dummies_guarantee
+from dovetail.account.closed_forms import guess_bounds
 from dovetail.core.channel import Channel, KRRChannel
+from dovetail.core.display import mute
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.core.estimate import Estimate
+from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Randomizer, Reports, Shuffler
-from dovetail.estimate.accuracy import predict_accuracy
-from dovetail.estimate.classes import estimate_mixture
-from dovetail.estimate.dummies import (
-    estimate_with_dummies,
-    estimate_with_user_dummies,
-    mean_with_dummies,
-    mean_with_user_dummies,
+from dovetail.core.missing import Missing
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import PUBLIC_LISTS, WEAK, Question
+from dovetail.core.stages import (
+    SHUFFLERS,
+    FrequencyRandomizer,
+    Labels,
+    NumericRandomizer,
+    Randomizer,
+    Reports,
+    Shuffler,
 )
-from dovetail.estimate.frequency import estimate_frequencies, project_to_simplex
-from dovetail.estimate.grouped import estimate_group_means, estimate_groups
+from dovetail.estimate.accuracy import predict_accuracy
+from dovetail.estimate.frequency import project_to_simplex
 from dovetail.estimate.mean import estimate_mean, in_range
 from dovetail.estimate.robust_mean import best_mean
-from dovetail.job.collection import Collection, EpsilonClasses
+from dovetail.job.collection import Collection
 from dovetail.job.config import EstimateSection
 from dovetail.leak.query import listed_channel, people_in_reach
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.plan.families import select_families
+from dovetail.noise.local import honest_batch
 from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import select_families
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.sampling.open_reports import OpenNumbers
 from dovetail.report.document import (
     BayesLeakage,
     BetterRandomizer,
@@ -47,66 +50,12 @@ from dovetail.report.document import (
     Evaluation,
     GuessAtHand,
     IntervalEstimates,
-    Missing,
     OrderEvaluation,
 )
-from dovetail.report.number_format import upward
+from dovetail.report.number_format import label_of, upward
 from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
-
-# What applies to which shuffler, and what it says: the central guarantee and order privacy.
-#
-# Amplification holds inside blocks of people who can be relabelled without changing the law of the order, and
-# shuffled leakage is exact for a uniform shuffle; neither is promised for anything else
-# (docs/theory/bounds-on-attacks.md).
-
-
-_NOT_SHUFFLED = "nothing is shuffled: the local guarantee is all there is"
-_NOT_UNIFORM = "this order is released, and no people are known who could be exchanged in it unnoticed"
-_NO_LEAKAGE = "the shuffled guess is computed for uniform shuffles only; this order is released"
-_ALONE_IN_ORDER = (
-    "this order is released, and for somebody nobody else could stand in it (in exactly the same groups, or at the "
-    "same point), so she is in no uniform shuffle: for her the local guarantee is all that is proven"
-)
-
-
-def smallest_batch(shuffler: Shuffler) -> int | Missing:
-    """Number of reports that are shuffled uniformly with each person's own, in the worst case."""
-    block = shuffler.smallest_block
-    if block is None or not shuffler.acting.moves_reports:
-        return Missing(_NOT_UNIFORM if block is None else _NOT_SHUFFLED)
-    if block == 1 and not _mixes_evenly(shuffler):
-        return Missing(_ALONE_IN_ORDER)
-    return block
-
-
-def _mixes_evenly(shuffler: object) -> bool:
-    """Whether places are mixed uniformly; the orders of releases in files are, and number no places."""
-    return not isinstance(shuffler, Shuffler) or shuffler.uniform_blocks() is not None
-
-
-def honest_batch(shuffler: Shuffler, honest: int | None) -> int | Missing:
-    """Of a uniformly mixed batch, the honest people, if all the others sit in it."""
-    batch = smallest_batch(shuffler) if _mixes_evenly(shuffler) else Missing(_NO_LEAKAGE)
-    if isinstance(batch, Missing) or honest is None:
-        return batch
-    return max(1, batch - max(0, shuffler.n - honest))
-
-
-def central_guarantee(
-    randomizer: Randomizer, shuffler: Shuffler, *, delta: float, honest: int | None, provenance: str
-) -> CentralDP | Missing:
-    """(epsilon, delta) after shuffling; groups that are shuffled by themselves are quoted at the smallest one.
-
-    With fewer honest people than reports, all the others are assumed to sit in the smallest group.
-    """
-    batch = smallest_batch(shuffler)
-    if isinstance(batch, Missing):
-        return batch
-    trusted = batch if honest is None else max(1, batch - max(0, shuffler.n - honest))
-    if batch == 1:
-        return Missing("somebody is shuffled with nobody else: for that person the local guarantee is all there is")
-    return amplify(randomizer, n=batch, delta=delta, honest=trusted).drawn_from(provenance)
+from dovetail.shuffle.uniform import Uniform
+from dovetail.table.reader import Survey
 
 
 def order_evaluation(shuffler: Shuffler, *, provenance: str) -> OrderEvaluation:
@@ -180,10 +129,13 @@ def _own_report(randomizer: FrequencyRandomizer, channel: Channel | None, shares
 # Bayes leakage: exact wherever the sums are short, otherwise an upper bound that says so.
 
 
+_NOT_SYMBOLS = "exact leakage is for categories; the private column is a number"
 _UNLISTED = (
     "Reports are too many kinds to be listed: no local randomizer of this epsilon gives more than k-ary randomized "
     "response in one report, and randomizing shuffled values gives no more than the values"
 )
+_NOT_DRAWN = Missing("drawn where every number is exact")
+_LAWS: tuple[Literal["estimated"], Literal["empirical"]] = ("estimated", "empirical")  # without and with the truth
 _FEWER = "of {m:,} people: upper bound computed from {m:,} of the {n:,} reports"
 
 
@@ -201,7 +153,7 @@ def bayes_leakage(
     "bracket": upper ends, with the blind guess as the lower one. Who is not among the `honest` people hides nobody.
     """
     if not isinstance(randomizer, FrequencyRandomizer):
-        return Missing("exact leakage is for categories; the private column is a number")
+        return Missing(_NOT_SYMBOLS)
     batch, channel = honest_batch(shuffler, honest), listed_channel(randomizer)
     n = 1 if isinstance(batch, Missing) else batch
     try:
@@ -257,7 +209,7 @@ def _bracket(randomizer: FrequencyRandomizer, n: int, fewer: Vulnerability | Non
         method="bracket",
         rounding=response.rounding,
         source=source,
-        curve=Missing("drawn where every number is exact"),
+        curve=_NOT_DRAWN,
     )
 
 
@@ -270,6 +222,60 @@ def _curve(channel: Channel, here: Vulnerability, n: int) -> dict[str, list[floa
         "shuffled": [point.shuffled for point in points],
         "randomized_shuffled": [point.randomized_shuffled for point in points],
     }
+
+
+def leakage_of(collection: Collection, shares: Shares, *, truth: bool) -> BayesLeakage | Missing:
+    """Exact for local noise; else of the kind of people that is guessed best, from more than is told."""
+    question, noise = collection.question, collection.noise
+    if question.needs != "frequency" or question.hidden is not None:
+        return question.hidden or Missing(_NOT_SYMBOLS)
+    found = []
+    for one in noise.telling(collection.people, delta=collection.delta):
+        each: BayesLeakage | Missing = _open_leakage(one.honest, shares, truth=truth)
+        if not isinf(one.randomizer.guarantee.epsilon):
+            each = bayes_leakage(one.randomizer, Uniform(one.n), honest=one.honest, shares=shares, law=_LAWS[truth])
+        assert isinstance(each, BayesLeakage)  # of categories in a uniform shuffle
+        found.append(_capped(each, one.promise, shares, one.why))
+    if not found:
+        return bayes_leakage(
+            collection.randomizer, collection.shuffler, honest=collection.honest, shares=shares, law=_LAWS[truth]
+        )
+    worst, hands = max(found, key=_after), [one.at_hand for one in found if isinstance(one.at_hand, GuessAtHand)]
+    return replace(worst, randomized=max(one.randomized for one in found), at_hand=max(hands, key=_after))
+
+
+def _after(one: BayesLeakage | GuessAtHand) -> float:
+    """The guess from the batch; 0 where there is none."""
+    return 0.0 if isinstance(one.randomized_shuffled, Missing) else one.randomized_shuffled
+
+
+def _open_leakage(n: int, shares: Shares, *, truth: bool) -> BayesLeakage:
+    """Of n values in random order."""
+    even = vulnerability(KRR(k=len(shares), epsilon=1.0), n=n)
+    most = even.shuffled_bracket.upper
+    hand = GuessAtHand(_LAWS[truth], float(shares.max()), 1.0, 1.0, "bracket")
+    return BayesLeakage(
+        even.prior, 1.0, most, most, 0.0, even.method, even.rounding, even.source, _NOT_DRAWN, at_hand=hand
+    )
+
+
+def _capped(found: BayesLeakage, promise: CentralDP, shares: Shares, why: str) -> BayesLeakage:
+    """The smaller of a guess from more than is released, and of the guess that a central guarantee leaves."""
+    best, hand = found.randomized_shuffled, found.at_hand
+    assert not isinstance(best, Missing) and isinstance(hand, GuessAtHand)
+    assert not isinstance(hand.randomized_shuffled, Missing)
+    priors = np.array([np.full(len(shares), found.prior), shares])
+    even, uneven = guess_bounds(priors, epsilon=promise.epsilon, delta=promise.delta)
+    best = min(best, float(even))
+    return replace(
+        found,
+        randomized_shuffled=best,
+        error_bound=best - found.prior,
+        method="bracket",
+        curve=_NOT_DRAWN,
+        at_hand=replace(hand, randomized_shuffled=min(hand.randomized_shuffled, float(uneven)), method="bracket"),
+        source=f"{found.source}, upper bound: {why}, and the central guarantee",
+    )
 
 
 # Which other randomizer would estimate the same shares with the same local epsilon, and a smaller error.
@@ -304,27 +310,25 @@ def better_randomizer(randomizer: Randomizer, *, n: int, delta: float) -> Better
 # The sentences of a report: what was collected, what is assumed, and what each step promises.
 
 
-MIXES = {
-    "shuffler": " It adds dummies of every answer.",
-    "users": " It takes at most two messages of a person.",
-}
-
-
 def collection_document(collection: Collection) -> dict[str, Any]:
     """Who was asked what."""
-    survey, randomizer = collection.survey, collection.randomizer
+    survey = collection.survey
     beside = survey.public if collection.shuffler.keeps_places else survey.public.select([])
-    base: dict[str, Any] = {
+    return {
         "n": survey.n,
-        "private": collection.private,
+        "private": ", ".join((collection.private, *collection.question.further)),
         "public": survey.public.columns,
         **published_document(beside, survey.n),
         "unconfirmed": list(collection.unconfirmed),
         "inferred": collection.inferred,
+        **({} if survey.left_out is None else {"left_out": survey.left_out}),
+        **(
+            {}
+            if (told := collection.question.too_few(collection.noise, collection.people, WEAK)) is None
+            else {"too_few": told}
+        ),
+        **collection.question.described(collection.private),
     }
-    if isinstance(randomizer, NumericRandomizer):
-        return {**base, "kind": "numeric", "lower": randomizer.lower, "upper": randomizer.upper}
-    return {**base, "kind": "categorical", "categories": collection.categories}
 
 
 def published_document(public: pl.DataFrame, n: int) -> dict[str, Any]:
@@ -358,7 +362,7 @@ def _known_beforehand(collection: Collection) -> str:
     """Where categories or bounds come from: one sentence, that says of each part what is true of it."""
     if not collection.inferred:
         return "Categories, bounds, grids and groups are public knowledge, not read off the private column."
-    what = "bounds" if collection.categories is None else "categories"
+    what = "bounds" if collection.survey.categories is None else "categories"
     return (
         f"Groups are public knowledge, but the {what} were {_read_off(collection)}; the promises hold only if they "
         "are public knowledge too. A release must declare them."
@@ -377,35 +381,15 @@ def _read_off(collection: Collection) -> str:
 
 def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
-    lines = [
-        "Each person sends exactly one report, and everybody uses the same randomizer independently."
-        if collection.classes is None
-        else "Each person sends exactly one report, randomized independently with the epsilon of her class.",
-        _known_beforehand(collection),
-    ]
-    if isinstance(collection.dummies, UserDummies):
-        lines[0] = "Each person sends exactly one answer, and a dummy beside it by chance alone."
-        lines.append(
-            "People are trusted with the noise together: the promise counts on "
-            f"{collection.honest or collection.n:,} honest ones whose answers and dummies arrive, each by itself; "
-            "with fewer of them it is weaker. The shuffler takes at most two messages of a person, mixes them, and "
-            "tells nobody whose they are."
-        )
-    elif collection.dummies is not None:
-        lines[0] = "Each person sends exactly one report."
-        lines.append(
-            "The shuffler is trusted with the noise: it draws the dummies once, from the operating system, as "
-            "specified, tells nobody their numbers, and the analyst sees the shuffled batch alone. A shuffler that "
-            "adds none voids the promise."
-        )
-    elif isinstance(evaluation.central, CentralDP):
-        central = evaluation.central
-        lines.append(
-            f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
-            "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
-        )
-    lines += _classes(collection)
+    first, *trusted = collection.noise.assumptions(
+        collection.people, delta=collection.delta, central=evaluation.central
+    )
+    lines = [first, _known_beforehand(collection), *trusted, *gaps_and_outliers(collection.survey, mode=mode)]
+    lines += collection.question.notes(evaluation.estimates.beside, n=collection.n, mode=mode)
     lines += _loose(collection.randomizer)
+    if collection.question.is_chosen and PUBLIC_LISTS not in lines:
+        lines.append(PUBLIC_LISTS)
+    lines += collection.noise.repeated(evaluation.local)
     alone = evaluation.order.summary.get("ungrouped", 0)
     if alone:
         lines.append(f"{alone:,} of {collection.n:,} people are in no group: their reports stay at their places.")
@@ -417,6 +401,24 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
         lines.append("The number of reports and the public columns are no secrets.")
         lines.append("A later release about the same people adds its budget to this one.")
     return tuple(lines)
+
+
+def gaps_and_outliers(survey: Survey, *, mode: str) -> list[str]:
+    """What becomes of people without an answer and of numbers outside their bounds, by rules declared beforehand."""
+    lines = []
+    if survey.left_out is not None:
+        lines.append(
+            f"{survey.left_out:,} {'person' if survey.left_out == 1 else 'people'} gave no answer and are left out "
+            f'(`missing` = "drop"): results are about the {survey.n:,} who answered, and who answered is no secret. '
+            "Where whether somebody answers depends on the answer, they are not those of everybody."
+        )
+    if survey.clipped is not None:
+        many = "how many is private and not counted" if mode == "release" else f"{survey.clipped:,} here"
+        lines.append(
+            f"Numbers outside their bounds count as the nearest bound (`clip` = true), {many}; a mean is that of the "
+            "clipped numbers. The rule is the same for everybody and costs no privacy."
+        )
+    return lines
 
 
 LOOSE = 1e-3  # share of epsilon by which a guarantee may exceed the loss of a report without a word
@@ -434,24 +436,6 @@ def _loose(randomizer: FrequencyRandomizer | NumericRandomizer) -> list[str]:
     ]
 
 
-def _classes(collection: Collection) -> list[str]:
-    """What people with different epsilons are promised, class by class."""
-    if collection.classes is None:
-        return []
-    each = [
-        f"{people:,} people with epsilon0 {upward(own)} in their own report: central epsilon {upward(one.epsilon)}."
-        for own, people, one in collection.class_promises
-    ]
-    return [
-        f"The epsilon of a person is set by {collection.classes.column}, which does not depend on the answer; "
-        "reports do not carry it. Quoted above is the largest; people with a large one hide behind the careful ones, "
-        "who have to be honest and present.",
-        *each,
-        "Shares weigh people by how truthful they are: they are those of everybody only where class and answer are "
-        "unrelated.",
-    ]
-
-
 def _sends(randomizer: FrequencyRandomizer | NumericRandomizer) -> str:
     """What leaves a device without local noise."""
     if isinstance(randomizer, NumericRandomizer):
@@ -459,19 +443,18 @@ def _sends(randomizer: FrequencyRandomizer | NumericRandomizer) -> str:
     return "sends its answer as it is"
 
 
-def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
+def steps(evaluation: Evaluation, noise: Noise) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
-    local, central = evaluation.local, evaluation.central
-    trust = central.trust if isinstance(central, CentralDP) else "local"
+    local, central, randomizer, trust = evaluation.local, evaluation.central, noise.randomizer, noise.trust
     bare = isinf(local.epsilon)
     alpha = evaluation.order.guarantee.alpha
     return (
         {
             "stage": "randomize",
-            "what": f"Each device {_sends(randomizer)}, under the analyst's key."
+            "what": f"Each device {noise.sends or _sends(randomizer)}, under the analyst's key."
             + (" By chance it sends a uniform symbol as a second message." if trust == "users" else "")
             if bare
-            else f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
+            else f"Each device answers through {randomizer.label}, on its own, before anything is sent.",
             "guarantee": "no local promise"
             if bare
             else f"({upward(local.epsilon)}, {upward(local.delta)})-local differential privacy",
@@ -479,8 +462,9 @@ def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRando
         },
         {
             "stage": "shuffle",
-            "what": f"The batch is reordered by {evaluation.shuffler}; the shuffler never looks at the reports."
-            + MIXES.get(trust, ""),
+            "what": f"The shuffler reorders the batch ({label_of(SHUFFLERS, evaluation.shuffler)}) "
+            "and never looks at the reports."
+            + noise.mixes,
             "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {upward(alpha)}",
             "theorem": "; ".join(
                 [evaluation.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])
@@ -504,36 +488,62 @@ Truth = NDArray[Any] | None  # (n,) the private values, in rehearsals
 
 
 def estimates(
-    randomizer: FrequencyRandomizer | NumericRandomizer,
+    question: Question,
+    noise: Noise,
+    shuffler: Shuffler,
+    people: People,
     reports: Reports,
     public: pl.DataFrame | Missing,
-    shuffler: Shuffler,
     *,
     wanted: EstimateSection,
-    labels: list[str],
     truth: Truth,
 ) -> Estimates:
     """Estimates from released reports; `public` stands beside them only where the shuffler keeps an order."""
-    numeric = isinstance(randomizer, NumericRandomizer)
-    estimator: dict[str, str] | Missing = Missing("shares have one estimator")
-    if isinstance(randomizer, NumericRandomizer):
-        estimator = chosen_mean(randomizer, reports, wanted)
-        overall = mean_estimator(wanted)(randomizer, reports)
-    else:
-        overall = estimate_frequencies(randomizer, reports)
-    if not wanted.by:
-        public = Missing("no grouping column was asked for: list it in [estimate] by")
-    everybody = shares_of(overall, labels, _true(truth, randomizer), span=span_of(randomizer))
-    if isinstance(public, Missing):
-        return Estimates("mean" if numeric else "share", LEVEL, everybody, public, withheld=[], estimator=estimator)
-    parts = [_by_column(randomizer, reports, public[name], shuffler, wanted, labels, truth) for name in wanted.by]
-    return Estimates(
-        measure="mean" if numeric else "share",
-        level=LEVEL,
-        overall=everybody,
+    if not wanted.by and noise.hidden is None:
+        public = NOT_GROUPED
+    columns: Missing | list[Beside] = public if isinstance(public, Missing) else [
+        beside_of(question, noise, shuffler, reports, public[name], truth=truth) for name in wanted.by
+    ]  # fmt: skip
+    known = None if truth is None else question.truth(truth)
+    found = estimates_of(
+        question, noise, people, noise.tally(reports), columns, n=people.n, wanted=wanted, truth=known
+    )
+    if noise.hidden is None and isinstance(noise.randomizer, NumericRandomizer):
+        found = replace(found, estimator=chosen_mean(noise.randomizer, reports, wanted))
+        if wanted.estimator == "best":
+            best = best_mean(noise.randomizer, reports).estimate
+            found = replace(found, overall=shares_of(best, question.labels, known, span=question.bounds))
+    return found
+
+
+NOT_GROUPED = Missing("no grouping column was asked for: list it in [estimate] by")
+
+
+def estimates_of(
+    question: Question,
+    noise: Noise,
+    people: People,
+    tally: Tally,
+    columns: Sequence[Beside] | Missing,
+    *,
+    n: int,
+    wanted: EstimateSection,
+    truth: list[float] | None,
+) -> Estimates:
+    """Estimates from the tally of the reports that these `people` of n have sent, and from those of public groups."""
+    overall = of_everybody(question.learned(noise, tally, people), n)
+    everybody = shares_of(overall, question.labels, truth, span=question.bounds)
+    found = Estimates(
+        question.measure, LEVEL, everybody, NOT_GROUPED, withheld=[], estimator=noise.estimator,
+        curve=question.curve(noise, tally, people), beside=question.beside(noise, overall, truth),
+    )  # fmt: skip
+    if isinstance(columns, Missing):
+        return replace(found, groups=columns)
+    parts = [by_column(question, noise, people, one, fewest=wanted.min_group_size) for one in columns]
+    return replace(
+        found,
         groups=[entry for shares, _ in parts for entry in shares],
         withheld=[entry for _, small in parts for entry in small],
-        estimator=estimator,
     )
 
 
@@ -555,42 +565,105 @@ def chosen_mean(randomizer: NumericRandomizer, reports: Reports, wanted: Estimat
     }
 
 
-def _by_column(
-    randomizer: FrequencyRandomizer | NumericRandomizer,
+FEWEST = 2  # reports, from which a spread can be estimated
+
+
+@mute
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The groups of a public column beside released reports.
+
+    Parameters
+    ----------
+    by : str
+        The column.
+    names, sizes : of each group, in order
+        Sizes are of people, whether they answered or not.
+    answers : int array (groups,)
+        Reports of each.
+    tally : function of rows (groups,)
+        The tallies of reports, groups with one row together.
+    mixing : function of rows (groups,)
+        How reports moved between the rows; None where all of them stayed.
+    truth : function of the number of a group
+        What its people hold; None where it is not known.
+    """
+
+    by: str
+    names: list[str]
+    sizes: Labels
+    answers: Labels
+    tally: Callable[[Labels], Tally]
+    mixing: Callable[[Labels], NDArray[np.float64] | None]
+    truth: Callable[[int], list[float] | None]
+
+
+def beside_of(
+    question: Question,
+    noise: Noise,
+    shuffler: Shuffler,
     reports: Reports,
     column: pl.Series,
-    shuffler: Shuffler,
-    wanted: EstimateSection,
-    labels: list[str],
+    *,
     truth: Truth,
-) -> tuple[list[IntervalEstimates], list[dict[str, Any]]]:
-    """One entry per group of at least `min_group_size` people; smaller ones are pooled and withheld."""
+    answered: NDArray[np.bool_] | None = None,
+) -> Beside:
+    """The groups of a column, where reports lie in memory; `answered` (n,) says which rows hold one."""
     names = column.unique().sort()
     codes = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
-    sizes = np.bincount(codes, minlength=len(names))
-    kept = np.flatnonzero(sizes >= wanted.min_group_size)
+    sent = codes if answered is None else codes[answered]
+    return Beside(
+        column.name, [str(name) for name in names], np.bincount(codes, minlength=len(names)),
+        np.bincount(sent, minlength=len(names)),
+        tally=lambda row: noise.tallies(reports, row[sent], int(row.max()) + 1),
+        mixing=lambda row: mixing_of(shuffler, row[codes], column.name),
+        truth=lambda group: None if truth is None else question.truth(truth[codes == group]),
+    )  # fmt: skip
+
+
+def by_column(
+    question: Question, noise: Noise, people: People, beside: Beside, *, fewest: int
+) -> tuple[list[IntervalEstimates], list[dict[str, Any]]]:
+    """One entry for each group of at least `fewest` people; smaller ones are pooled and withheld."""
+    sizes = beside.sizes
+    kept = np.flatnonzero((sizes >= fewest) & (beside.answers >= FEWEST))
     small = sizes.size - kept.size
     withheld = (
-        [{"by": column.name, "groups": int(small), "people": int(sizes.sum() - sizes[kept].sum())}] if small else []
+        [{"by": beside.by, "groups": int(small), "people": int(sizes.sum() - sizes[kept].sum())}] if small else []
     )
     if kept.size == 0:
         return [], withheld
-    place = np.full(sizes.size, kept.size, dtype=np.int64)
-    place[kept] = np.arange(kept.size)
-    places = place[codes]
-    mixing = mixing_of(shuffler, places, column.name)
-    if isinstance(randomizer, NumericRandomizer):
-        estimate = estimate_group_means(randomizer, reports, places, mixing=mixing)
-    else:
-        estimate = estimate_groups(randomizer, reports, places, mixing=mixing)
-    entries = []
-    for row, group in enumerate(kept):
-        part = estimate.group(row)
-        true = _true(None if truth is None else truth[places == row], randomizer)
-        entries.append(
-            shares_of(part, labels, true, by=column.name, group=str(names[int(group)]), span=span_of(randomizer))
+    row = np.full(sizes.size, kept.size, dtype=np.int64)
+    row[kept] = np.arange(kept.size)
+    tally = beside.tally(row)
+    tally = Tally(tally.counts, np.maximum(tally.n, 1))  # of those that are withheld nobody may have answered
+    within = question.within(noise, tally, beside.mixing(row), people)
+    entries = [
+        shares_of(
+            of_everybody(within.group(place), int(sizes[group])), question.labels, beside.truth(group), by=beside.by,
+            group=beside.names[group], span=question.bounds,
         )
+        for place, group in enumerate(kept.tolist())
+    ]  # fmt: skip
     return entries, withheld
+
+
+def of_everybody(estimate: Estimate, n: int) -> Estimate:
+    r"""An estimate from m of n people drawn by chance alone, as one for all n.
+
+    .. math:: \mathrm{se}^2 + \frac{n - m}{n - 1}\, (\mathrm{pe}^2 - \mathrm{se}^2)
+
+    Who draws a question is a uniform sample without replacement of the m who drew it, whatever m is: the estimate is
+    unbiased for everybody given m, and the drawing adds the variance of the values, over m, in so far as people are
+    left out (Cochran 1977, Sampling Techniques, Theorem 2.2). The error for a population, pe, has it already.
+    """
+    left = (n - estimate.n) / max(n - 1, 1)
+    if left == 0.0:
+        return estimate
+    drawing = estimate.population_error**2 - estimate.standard_error**2
+    spread = None if estimate.spread is None else estimate.spread.drawn(left / estimate.n)
+    error = np.sqrt(estimate.standard_error**2 + left * drawing)
+    return replace(estimate, standard_error=error, spread=spread)
 
 
 def mixing_of(shuffler: Shuffler, places: Labels, name: str) -> NDArray[np.float64] | None:
@@ -606,14 +679,6 @@ def mixing_of(shuffler: Shuffler, places: Labels, name: str) -> NDArray[np.float
     return None if np.all(1.0 - np.diag(mixing) < 1e-12) else mixing
 
 
-def _true(truth: Truth, randomizer: FrequencyRandomizer | NumericRandomizer) -> list[float] | None:
-    if truth is None:
-        return None
-    if isinstance(randomizer, NumericRandomizer):
-        return [float(truth.mean())]
-    return [float(share) for share in np.bincount(truth, minlength=randomizer.k) / len(truth)]
-
-
 def shares_of(
     estimate: Estimate,
     labels: list[str],
@@ -621,16 +686,18 @@ def shares_of(
     by: str | None = None,
     group: str | None = None,
     *,
-    span: tuple[float, float] | None = None,
+    span: tuple[Any, Any] | None = None,
 ) -> IntervalEstimates:
-    """An estimate as the report holds it; `span` is the declared range of a mean.
+    """An estimate as the report holds it; `span` is the declared range of a mean, or of each number.
 
     Interval and `possible` value are what the truth can be; the interval reaches to the possible value where the
     projection moved it further than the noise does, and covers no less for it.
     """
     low, high = estimate.interval(LEVEL)
     possible = estimate.value
-    if len(labels) > 1:
+    if np.ndim(estimate.value) and span is not None:
+        low, high, possible = (np.clip(one, *span) for one in (low, high, possible))
+    elif len(labels) > 1:
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         possible = project_to_simplex(estimate).value if np.isfinite(estimate.value).all() else possible
     elif span is not None:
@@ -646,7 +713,7 @@ def shares_of(
         possible=_list(possible),
         bias_bound=float(np.max(estimate.bias_bound)),
         n=int(estimate.n),
-        truth=truth,
+        truth=None if truth is None else truth[: len(labels)],
         by=by,
         group=group,
     )
@@ -661,16 +728,6 @@ def _list(values: Any) -> list[float]:
     return [float(value) for value in np.atleast_1d(values)]
 
 
-NOT_WITH_DUMMIES = Missing("the shuffler adds dummies, whose promise holds against any knowledge")
-NOT_WITH_USER_DUMMIES = Missing("people send dummies, whose promise holds against any knowledge")
-NOT_WITH_CLASSES = Missing("people have different epsilons")
-WEIGHTED = {
-    "name": "weighted",
-    "best": "weighted",
-    "reason": "reports carry no class: people with a larger epsilon weigh more, so these are the shares of everybody "
-    "only where class and answer are unrelated",
-}
-ONE_WITH_DUMMIES = Missing("counts with dummies have one estimator")
 NO_ORDER = "a uniform shuffle keeps no order, so no report belongs to a group"
 
 
@@ -678,115 +735,28 @@ def evaluate(
     collection: Collection, batch: Reports, *, estimate: EstimateSection, truth: Any, provenance: str
 ) -> Evaluation:
     """All metrics that do not need the truth; with it (n,), the estimates stand beside it."""
-    randomizer, shuffler = collection.randomizer, collection.shuffler
+    shuffler = collection.shuffler
     public: pl.DataFrame | Missing = collection.survey.public if shuffler.keeps_places else Missing(NO_ORDER)
-    if collection.dummies is not None:
-        return _with_dummies(collection, collection.dummies, batch, truth=truth, provenance=provenance)
-    if collection.classes is not None:
-        return _with_classes(collection, collection.classes, batch, truth=truth, provenance=provenance)
-    found = estimates(
-        randomizer, batch, public, shuffler, wanted=estimate, labels=collection.categories or ["mean"], truth=truth
-    )
-    known = found.overall.truth
+    asked, noise = collection.question, collection.noise
+    found = estimates(asked, noise, shuffler, collection.people, batch, public, wanted=estimate, truth=truth)
+    return evaluation_of(collection, found, provenance=provenance)
+
+
+def evaluation_of(collection: Collection, found: Estimates, *, provenance: str) -> Evaluation:
+    """What a collection promises and leaks, beside what was learned."""
+    randomizer, shuffler, hidden = collection.randomizer, collection.shuffler, collection.hidden
+    known, central = found.overall.truth, collection.central
+    shares = np.asarray(found.overall.possible if known is None else known)
+    leakage = leakage_of(collection, shares, truth=known is not None)
+    law = shares if collection.question.measure == "share" else None
     return Evaluation(
         shuffler=shuffler.name,
-        local=randomizer.guarantee.drawn_from(provenance),
-        central=central_guarantee(
-            randomizer, shuffler, delta=collection.delta, honest=collection.honest, provenance=provenance
-        ),
+        local=collection.local.drawn_from(provenance),
+        central=central if isinstance(central, Missing) else central.drawn_from(provenance),
         order=order_evaluation(shuffler, provenance=provenance),
-        leakage=bayes_leakage(
-            randomizer,
-            shuffler,
-            honest=collection.honest,
-            shares=np.asarray(found.overall.possible if known is None else known),
-            law="estimated" if known is None else "empirical",
-        ),
-        estimates=replace(found, better=better_randomizer(randomizer, n=shuffler.n, delta=collection.delta)),
-    )
-
-
-def unmeasured_of(collection: Collection) -> Missing | None:
-    """Why attacks and local estimates are not measured for a collection; None where they are."""
-    if isinstance(collection.dummies, UserDummies):
-        return NOT_WITH_USER_DUMMIES
-    if collection.dummies is not None:
-        return NOT_WITH_DUMMIES
-    return None if collection.classes is None else NOT_WITH_CLASSES
-
-
-def _with_classes(
-    collection: Collection, classes: EpsilonClasses, batch: Reports, *, truth: Any, provenance: str
-) -> Evaluation:
-    """Of people with different epsilons: what the most exposed class is promised, and weighted shares."""
-    randomizer, public = collection.randomizer, collection.survey.public
-    _, _, worst = max(collection.class_promises, key=lambda one: one[2].epsilon)
-    shares = estimate_mixture(classes.classes(public), batch)
-    true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=classes.k) / len(truth)]
-    everybody = shares_of(shares, collection.categories or [], true)
-    return Evaluation(
-        shuffler=collection.shuffler.name,
-        local=randomizer.guarantee.drawn_from(provenance),
-        central=worst.drawn_from(provenance),
-        order=order_evaluation(collection.shuffler, provenance=provenance),
-        leakage=NOT_WITH_CLASSES,
-        estimates=Estimates(
-            "share", LEVEL, everybody, Missing(NO_ORDER), withheld=[], estimator=WEIGHTED, better=NOT_WITH_CLASSES
+        leakage=leakage,
+        linkage=collection.noise.linkage(shuffler, collection.people, law),
+        estimates=replace(
+            found, better=hidden or better_randomizer(randomizer, n=shuffler.n, delta=collection.delta)
         ),
     )
-
-
-def described_dummies(collection: Collection) -> dict[str, Any]:
-    """What a later stage must know of dummies among the released reports."""
-    dummies, classes = collection.dummies, collection.classes
-    if classes is not None:
-        return {"classes": {"by": classes.column, "epsilons": dict(classes.epsilons)}}
-    if dummies is None:
-        return {}
-    if isinstance(dummies, UserDummies):
-        return {"user_dummies": {"rate": dummies.rate, "people": collection.n, "honest": collection.honest}}
-    return {"dummies": {"epsilon": dummies.epsilon, "delta": dummies.delta, "people": collection.n}}
-
-
-def _with_dummies(
-    collection: Collection, dummies: Dummies | UserDummies, batch: Reports, *, truth: Any, provenance: str
-) -> Evaluation:
-    """All that is known of a batch with dummies: who has to be trusted differs, and so do errors and promises."""
-    promise, found = _dummies_promise(collection, dummies, batch)
-    unmeasured = unmeasured_of(collection)
-    assert unmeasured is not None
-    if isinstance(collection.randomizer, OpenNumbers):
-        true = None if truth is None else [float(np.mean(truth))]
-        everybody, measure = shares_of(found, ["mean"], true, span=span_of(collection.randomizer)), "mean"
-    else:
-        true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=dummies.k) / len(truth)]
-        everybody, measure = shares_of(found, collection.categories or [], true), "share"
-    return Evaluation(
-        shuffler=collection.shuffler.name,
-        local=collection.randomizer.guarantee.drawn_from(provenance),
-        central=promise.drawn_from(provenance),
-        order=order_evaluation(collection.shuffler, provenance=provenance),
-        leakage=unmeasured,
-        estimates=Estimates(
-            measure, LEVEL, everybody, Missing(NO_ORDER), withheld=[], estimator=ONE_WITH_DUMMIES, better=unmeasured
-        ),
-    )
-
-
-def _dummies_promise(
-    collection: Collection, dummies: Dummies | UserDummies, batch: Reports
-) -> tuple[CentralDP, Estimate]:
-    """What a batch with dummies promises, and the shares or the mean behind it."""
-    n, honest, delta = collection.n, collection.honest, collection.delta
-    number = collection.randomizer if isinstance(collection.randomizer, OpenNumbers) else None
-    if isinstance(dummies, UserDummies):
-        promise = user_dummies_guarantee(dummies, n=n, delta=delta, honest=honest)
-        if number is not None:
-            span = {"lower": number.lower, "upper": number.upper}
-            return promise, mean_with_user_dummies(dummies, batch, **span, n=n, honest=honest)
-        return promise, estimate_with_user_dummies(dummies, batch, n=n, honest=honest)
-    layer = collection.randomizer if isinstance(collection.randomizer, KRR) else None
-    promise = dummies_guarantee(dummies, n=n, delta=delta, randomizer=layer, honest=honest)
-    if number is not None:
-        return promise, mean_with_dummies(dummies, batch, lower=number.lower, upper=number.upper, n=n)
-    return promise, estimate_with_dummies(dummies, batch, n=n, randomizer=layer)

@@ -15,7 +15,6 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import not_negative_or_infinite, real, refuse, whole
@@ -23,6 +22,7 @@ from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
+from dovetail.core.extras import pl
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
@@ -114,7 +114,7 @@ class Fleet:
         return math.inf if math.isinf(self.cap) else affordable(self.cap, self.randomizer.guarantee.epsilon)
 
     def turns(self, places: ArrayLike, stamps: ArrayLike) -> NDArray[np.bool_]:
-        r"""Whether the device at each of these places answers in the round with the stamp beside it.
+        r"""True where the device at each of these places answers in the round with the stamp beside it.
 
         .. math:: ((t - 1)\, m + o_i) \bmod T < m
 

@@ -5,53 +5,74 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import sha256
+from math import isinf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dovetail.account.compose import Ask, local_guarantee, questions_guarantee
+from dovetail.account.compose import NEIGHBOURS, Ask, local_guarantee, questions_guarantee
 from dovetail.account.questions import MOST_QUESTIONS
 from dovetail.core.checks import nearest
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError, UnsupportedError
-from dovetail.core.estimate import Estimate
-from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.estimate import Tally
+from dovetail.core.extras import pl
+from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
+from dovetail.core.missing import Missing
+from dovetail.core.noise import NOISES, Noise, People
 from dovetail.core.progress import Progress
-from dovetail.core.stages import SHUFFLERS, NumericRandomizer, Reports, Shuffler
-from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.mean import estimate_mean
-from dovetail.job.build import build_collection, fit_of, terms
-from dovetail.job.collection import Collection
+from dovetail.core.question import QUESTIONS
+from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
+from dovetail.job.build import build_collection, digest_of, terms
+from dovetail.job.collection import Collection, Fit
 from dovetail.job.config import (
     AnyShuffleSection,
     EstimateSection,
+    MemoizeSection,
     PromiseSection,
     RunConfig,
     ShuffleSection,
     parse_config,
 )
 from dovetail.job.evaluate import (
+    FEWEST,
     LEVEL,
+    NO_ORDER,
+    NOT_GROUPED,
+    Beside,
     bayes_leakage,
+    beside_of,
     collection_document,
+    estimates_of,
+    evaluation_of,
+    gaps_and_outliers,
+    leakage_of,
     order_evaluation,
     published_document,
     randomizer_document,
-    shares_of,
-    smallest_batch,
-    span_of,
 )
-from dovetail.job.rehearse import ReleasedTable, refuse_still, report_of
+from dovetail.job.messages import Message, Part, messages_of
+from dovetail.job.rehearse import (
+    ReleasedTable,
+    collection_report,
+    describe_collection,
+    recorded,
+    refuse_still,
+    report_of,
+)
+from dovetail.job.together import choices_of
+from dovetail.leak.linkage import Linkage, linkage_bound
 from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
+from dovetail.noise.local import ALONE, Local, honest_batch, smallest_batch
+from dovetail.noise.memoized import Memoized
 from dovetail.report.document import (
     NO_DIGEST,
     NO_TRUTH,
@@ -59,43 +80,17 @@ from dovetail.report.document import (
     Estimates,
     Evaluation,
     GuessAtHand,
-    IntervalEstimates,
-    Missing,
     PrivacyReport,
     to_jsonable,
 )
 from dovetail.report.number_format import upward
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
-from dovetail.table.data_section import FileFormat, Section, Spellings, parse_section, read_toml
+from dovetail.table.data_section import FileFormat, Ranges, Section, Spellings, parse_section, read_toml
 from dovetail.table.reader import as_text, canonical, table_of
-from dovetail.table.released import PREFIX, describe_reports, from_columns, to_columns
+from dovetail.table.released import PREFIX, Analyst, describe_reports
 
-# Several questions inside groups of a public column: which shuffles of several questions have a proof.
-
-
-KNOWN = (Uniform.name, WithinGroups.name)
-USE = f'use "{Uniform.name}", or "{WithinGroups.name}" with groups = {{ labels = COLUMN }}'
-
-
-def other_shuffler(shuffle: object) -> str | None:
-    """A line for a shuffle for which nothing is proven of several answers of a person together."""
-    name = shuffle.get("shuffler", Uniform.name) if isinstance(shuffle, dict) else Uniform.name
-    if name in KNOWN or name not in SHUFFLERS:
-        return None
-    return (
-        f'[shuffle] shuffler "{name}" does not go with [[questions]]: what its order tells about several answers of '
-        f"a person together is not proven; {USE}."
-    )
-
-
-def refuse_other_groups(asked: ShuffleSection) -> None:
-    """ValueError for groups that may overlap, and for those that nobody is shuffled in."""
-    if asked.compare:
-        raise ValueError("[shuffle] compare does not go with [[questions]]; remove it")
-    apart = asked.groups is not None and (asked.groups.labels is None or asked.groups.radius is not None)
-    if apart or (asked.groups is None) != (asked.shuffler == Uniform.name):
-        raise ValueError(f"[shuffle] groups of [[questions]] are those of one public column: {USE}")
+# What of a configuration does not go with several questions.
 
 
 def refuse_other_estimates(asked: EstimateSection) -> None:
@@ -105,31 +100,33 @@ def refuse_other_estimates(asked: EstimateSection) -> None:
 
 
 def wrong_public(
-    shuffle: ShuffleSection, estimate: EstimateSection, public: list[str], columns: list[Any], name: str
+    shuffle: ShuffleSection, estimate: EstimateSection, data: SharedData, asked: list[dict[str, Any]], name: str
 ) -> list[str]:
     """A line for each public column that nothing is done with, or that is missing."""
-    if shuffle.groups is None:
-        unused = [("[data] public", bool(public)), ("[estimate] by", bool(estimate.by))]
+    grouped, public = [one for one in shuffle.columns if one != data.person], data.public
+    classes = [str(one["by"]) for one in asked if "by" in one]
+    if shuffle.shuffler == Uniform.name:
+        idle = [column for column in public if column not in classes]
+        unused = [("[data] public", bool(idle)), ("[estimate] by", bool(estimate.by)), ("groups", bool(grouped))]
         return [
             f"{name}: {place} does not go with [[questions]] that everybody is shuffled for: a uniform shuffle "
             f'releases no public column; use [shuffle] shuffler = "{WithinGroups.name}".'
             for place, given in unused
             if given
         ]
-    label = str(shuffle.groups.labels)
-    kept = [re.compile(rf"{re.escape(str(asked))}\.{PREFIX}(_\d+)?") for asked in columns]
+    kept = [re.compile(rf"{re.escape(str(one.get('column')))}\.{PREFIX}(_\d+)?") for one in asked]
     reports = [one for one in public if any(pattern.fullmatch(one) for pattern in kept)]
     found = [f"{name}: public column {one!r} has a name that the reports need; rename it." for one in reports]
-    if label not in public:
-        found.append(
-            f"{name}: [shuffle] groups: column {label!r} is not listed in [data] public{nearest(label, public)}."
-        )
-    found += [
-        f"{name}: [estimate] by: column {one!r} is not that of the groups, {label!r}: reports are mixed inside those."
-        for one in estimate.by
-        if one != label
+    found += _unlisted("[shuffle] groups", grouped, public, name)
+    return found + _unlisted("[estimate] by", estimate.by, public, name)
+
+
+def _unlisted(place: str, columns: list[str], public: list[str], name: str) -> list[str]:
+    return [
+        f"{name}: {place}: column {one!r} is not listed in [data] public{nearest(one, public)}."
+        for one in dict.fromkeys(columns)
+        if one not in public
     ]
-    return found
 
 
 def honest_in(batch: int, n: int, honest: int | None) -> int | None:
@@ -140,7 +137,7 @@ def honest_in(batch: int, n: int, honest: int | None) -> int | None:
 # The configuration of several questions: [[questions]] instead of [data] private and [randomize].
 
 
-DOMAIN = ("categories", "lower", "upper", "grid", "missing")  # of a column, which [data] says of a single one
+DOMAIN = ("categories", "lower", "upper", "grid", "missing", "clip")  # of a column, which [data] says of a single one
 WHY = "every question is mixed evenly among all people or inside each group, with noise of its own"
 MOST_WEIGHT = 1000
 Found = TypeVar("Found")
@@ -152,6 +149,9 @@ class QuestionsHead(Section):
     "all": every question, each answer in a report of its own, each question shuffled by itself; budgets add.
     "joint": every question, all answers in one report, which stay together; budgets add.
     "one": one question each, drawn by chance on the device, `weight` against the others; the largest budget counts.
+
+    With [promise] trust = "shuffler" or "users" its `epsilon` and `delta` are of all answers, and every question has
+    an even part of them.
     """
 
     schema_version: Literal[1]
@@ -162,18 +162,18 @@ class QuestionsHead(Section):
     promise: PromiseSection = PromiseSection()
     shuffle: AnyShuffleSection = ShuffleSection()
     estimate: EstimateSection = EstimateSection()
+    memoize: MemoizeSection | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.mode == "release" and self.seed is not None:
             raise ValueError("a release draws from the operating system and refuses `seed`; remove it")
-        if self.promise.trust != "local":
-            raise ValueError(
-                f'[promise] trust = "{self.promise.trust}" does not go with [[questions]]: ask one column by itself'
-            )
         if self.promise.cap is not None:
             raise ValueError("[promise] cap is for streams and does not go with [[questions]]; remove it")
-        refuse_other_groups(self.shuffle)
+        if self.shuffle.compare:
+            raise ValueError("[shuffle] compare does not go with [[questions]]; remove it")
+        if self.memoize is not None and self.shuffle.alpha is not None:
+            raise ValueError(f"[shuffle] alpha does not go with [memoize]: {Memoized.fresh_orders}")
         refuse_other_estimates(self.estimate)
         return self
 
@@ -185,6 +185,7 @@ class SharedData(FileFormat, Spellings):
     person: str | None = None
     public: list[str] = Field(default_factory=list)
     duplicates: Literal["refuse", "first", "last"] = "refuse"
+    ranges: Ranges = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,40 @@ class QuestionsConfig:
     def seed(self) -> int | None:
         """Of a rehearsal that is to be repeated."""
         return self.head.seed
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """How often each question is drawn, against the others."""
+        return tuple(question.weight for question in self.questions)
+
+    @property
+    def each(self) -> tuple[RunConfig, ...]:
+        """The configuration of each question, with what all of them have in common."""
+        shared = {"shuffle": self.head.shuffle, "estimate": self.head.estimate, "title": self.head.title}
+        return tuple(question.settings.model_copy(update=shared) for question in self.questions)
+
+    @property
+    def choices(self) -> tuple[str, str, str]:
+        """Question, noise and order, as the table of what goes together has them."""
+        noises = [question.settings.choices[1] for question in self.questions]
+        return self.head.ask, max(noises, key=lambda one: not NOISES[one].by_devices), self.head.shuffle.shuffler
+
+    def terms(self, people: bytes = b"") -> bytes:
+        """Everything that shapes the reports, for the ledger; `people` says who is grouped with whom."""
+        head = self.head
+        asked = json.dumps({"ask": head.ask, "weights": self.weights}).encode()
+        if head.shuffle.shuffler != Uniform.name:
+            asked += order_terms(head.shuffle) + people
+        return asked + b"".join(b"\nquestion\n" + terms(question.settings) for question in self.questions)
+
+
+def order_terms(shuffle: ShuffleSection) -> bytes:
+    """What shapes the order: the groups, and for others than their own uniform ones also the shuffler."""
+    groups = b"" if shuffle.groups is None else shuffle.groups.with_files(digest_of).model_dump_json().encode()
+    if shuffle.shuffler == WithinGroups.name:
+        return groups
+    unset = {"line", "scores"} - shuffle.model_fields_set  # settings that earlier releases did not have
+    return groups + shuffle.model_dump_json(exclude={"groups", "compare", *unset}).encode()
 
 
 def questions_of(config: str | Path | dict[str, Any] | object) -> QuestionsConfig | None:
@@ -264,14 +299,12 @@ def read_questions(
     if others:
         faults.append(f"{name}: [{others[0]}] does not go with [[questions]]: {WHY}.")
     own = {key: value for key, value in raw.items() if key not in ("data", "questions", *others)}
-    other = other_shuffler(raw.get("shuffle"))
-    if other is not None:
-        faults.append(f"{name}: {other}")
-        del own["shuffle"]
     head = _head(own, name, faults)
     data = _kept(faults, _shared, raw.get("data", {}), name)
     if data is not None and folder is not None and data.path is not None:
         data = data.model_copy(update={"path": str(folder / data.path)})
+    if folder is not None:
+        head = head.model_copy(update={"shuffle": head.shuffle.beside(folder)})
     asked = raw["questions"]
     if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
         return None, [*faults, f"{name}: `questions` must be tables, each headed [[questions]]."]
@@ -283,16 +316,20 @@ def read_questions(
     columns = [one.get("column") for one in asked]
     faults += _wrong_columns(columns, data, name)
     if data is not None and ("shuffle" not in raw or "shuffle" in head.model_fields_set):
-        faults += wrong_public(head.shuffle, head.estimate, data.public, columns, name)
+        faults += wrong_public(head.shuffle, head.estimate, data, asked, name)
     if data is None:
         return None, faults
     read = [
-        _kept(faults, _question, one, head, data, name=f"{name}: question {place}")
+        _kept(faults, _question, one, head, data, name=f"{name}: question {place}", of=len(asked))
         for place, one in enumerate(asked, 1)
         if isinstance(one.get("column"), str) and one["column"]
     ]
     questions = tuple({one.column: one for one in read if one is not None}.values())
-    return QuestionsConfig(head, data, questions) if questions else None, faults
+    if not questions:
+        return None, faults
+    found = QuestionsConfig(head, data, questions)
+    apart = choices_of(found).refusal
+    return found, faults if apart is None or faults else [f"{name}: {apart}."]
 
 
 def _head(raw: dict[str, Any], name: str, faults: list[str]) -> QuestionsHead:
@@ -350,7 +387,7 @@ def _wrong_columns(columns: list[Any], data: SharedData | None, name: str) -> li
     return found
 
 
-def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, name: str) -> Question:
+def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, name: str, of: int) -> Question:
     """One of [[questions]], checked as the configuration of a run about it alone."""
     column, weight = raw["column"], raw.get("weight", 1)
     name = f"{name} ({column!r})"
@@ -358,20 +395,34 @@ def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, nam
         raise ConfigError(f'{name}: `weight` goes with `ask` = "one", where people draw their question.')
     if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
         raise ConfigError(f"{name}: `weight` must be a whole number, 1 to {MOST_WEIGHT:,}, got {weight!r}.")
-    for key in ("by", "epsilons"):
-        if key in raw:
-            raise ConfigError(f"{name}: `{key}` does not go with [[questions]]: everybody has the same epsilons.")
     shared = data.model_dump(exclude_unset=True, exclude={"labels"})
     own_columns = (column, data.person, *data.public)
     labels = {one: spelled for one, spelled in data.labels.items() if one in own_columns}
     domain = {key: raw[key] for key in DOMAIN if key in raw}
-    own = {key: value for key, value in raw.items() if key not in ("column", "weight", *DOMAIN)}
+    if domain.get("missing") == "drop":
+        raise ConfigError(
+            f'{name}: `missing` = "drop" does not go with [[questions]], which ask the same people: count no answer '
+            "as a category, or ask this column by itself."
+        )
+    kind = raw.get("ask", "")
+    if kind in QUESTIONS and QUESTIONS[kind].of_arrays:
+        raise ConfigError(
+            f"{name}: {QUESTIONS[kind].label} is asked by itself: several answers are accounted by the channel of "
+            "each, and reports of vectors are too many for one."
+        )
+    asked = ["ask", *(one.name for one in (QUESTIONS[kind].settings() if kind in QUESTIONS else ()))]
+    own = {key: value for key, value in raw.items() if key not in ("column", "weight", *DOMAIN, *asked)}
+    promise = head.promise.model_dump(exclude_none=True)
+    if head.promise.epsilon is not None:  # of dummies, an even part of what all of them promise together
+        promise |= {"epsilon": head.promise.epsilon / of, "delta": head.promise.delta / of}
     whole = {
         "schema_version": 1,
         "mode": head.mode,
         "data": {**shared, **({"labels": labels} if labels else {}), "private": column, **domain},
-        "randomize": own,
-        "promise": head.promise.model_dump(exclude_none=True),
+        "question": {key: raw[key] for key in asked if key in raw},
+        **({"randomize": own} if own or head.promise.trust == Local.trust else {}),
+        "promise": promise,
+        **({} if head.memoize is None else {"memoize": head.memoize.model_dump(exclude_unset=True)}),
     }
     try:
         return Question(column, parse_config(whole, name=name), weight)
@@ -382,18 +433,16 @@ def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, nam
 def _in_a_question(text: str) -> str:
     """A fault in the words of [[questions]], whose keys stand in no further section."""
     for old, new in (
-        ("`data.private`", "`column`"), ("`data.", "`"), ("`randomize.", "`"), (" in [data]", ""), ("[data] ", ""),
-        ("[randomize] ", ""), ("among `private`, `public`, `person` and `time`", "in these questions"),
+        ("`data.private`", "`column`"), ("`data.", "`"), ("`randomize.", "`"), ("`question.", "`"),
+        ("in [data] public", "in `public`"), (" in [data]", ""), ("[data] ", ""), ("[randomize] ", ""),
+        ("[question] ", ""),
+        ("among `private`, `public`, `person` and `time`", "in these questions"),
     ):  # fmt: skip
         text = text.replace(old, new)
     return text
 
 
 # A collection of several questions: who answers what, and the table of reports that leaves the shuffler.
-
-
-ALONE = "somebody is shuffled with nobody else: for that person the local guarantee is all there is"
-Drawn = NDArray[np.int64]  # (n,) the question of each person
 
 
 @mute
@@ -416,8 +465,7 @@ class QuestionsCollection:
         """Read the table once, check every column, and put the people into a random order."""
         frame = table_of(asked.questions[0].settings.data, table)
         parts = []
-        for place, question in enumerate(asked.questions, 1):
-            settings = question.settings
+        for place, (question, settings) in enumerate(zip(asked.questions, asked.each, strict=True), 1):
             try:  # one order for all columns: a fixed one first, and below one from `rng`
                 parts.append(build_collection(settings, simulation(0), table=frame))
             except ConfigError as error:
@@ -425,18 +473,54 @@ class QuestionsCollection:
                     f"question {place} ({question.column!r}): {error}".replace("[randomize] ", "")
                 ) from None
         order = rng.permutation(parts[0].n)
-        return cls(asked, tuple(_reordered(part, order, rng.provenance) for part in parts))
+        return cls(asked, ()).of_parts(_reordered(part, order, rng.provenance) for part in parts)
+
+    def of_parts(self, parts: Iterable[Collection]) -> QuestionsCollection:
+        """The same questions of these collections, which share the shuffler of the first."""
+        first, *others = parts
+        return replace(self, parts=(first, *(part.through(lambda public: first.shuffler) for part in others)))
+
+    def along(self, public: pl.DataFrame) -> QuestionsCollection:
+        """The same collection with its rows as they were recorded, which have an order of their own."""
+        return self.of_parts(part.along(public) for part in self.parts)
+
+    def through(self, fit: Fit) -> QuestionsCollection:
+        """The same collection through another shuffler."""
+        return self.of_parts(part.through(fit) for part in self.parts)
 
     @property
     def n(self) -> int:
         """Number of people."""
         return self.parts[0].n
 
-    @cached_property
+    @property
     def shuffler(self) -> Shuffler:
-        """Of everybody, or inside the groups of a public column."""
-        shuffle = self.asked.head.shuffle
-        return Uniform(self.n) if shuffle.groups is None else fit_of(shuffle, self.n)(self.public)
+        """Of everybody, or fitted to public columns."""
+        return self.parts[0].shuffler
+
+    @cached_property
+    def sent(self) -> tuple[Part, ...]:
+        """Each question, and what hides its answers."""
+        return tuple(
+            Part(part.question, part.noise, column) for column, part in zip(self.columns, self.parts, strict=True)
+        )
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What each person sends."""
+        return messages_of(self.sent, self.ask, self.weights)
+
+    @property
+    def accounted(self) -> list[Analyst]:
+        """What devices run, where every answer is hidden by that alone; else nothing."""
+        found = [part.noise.accounted for part in self.parts]
+        return [one for one in found if one is not None] if None not in found else []
+
+    @property
+    def order(self) -> OrderPrivacy:
+        """What the orders of all batches promise together: independent ones for the same groups add."""
+        own = self.shuffler.guarantee
+        return own if own.alpha == 0.0 else reduce(OrderPrivacy.compose, [own] * len(self.messages))
 
     @property
     def public(self) -> pl.DataFrame:
@@ -456,7 +540,7 @@ class QuestionsCollection:
     @property
     def weights(self) -> tuple[int, ...]:
         """How often each question is drawn, against the others."""
-        return tuple(question.weight for question in self.asked.questions)
+        return self.asked.weights
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -465,113 +549,87 @@ class QuestionsCollection:
 
     @property
     def local(self) -> LocalDP:
-        """What a person's reports promise together, whoever looks."""
-        return local_guarantee([part.randomizer for part in self.parts], ask=self.ask)
+        """What a person's reports promise together, no matter who looks."""
+        once = local_guarantee([part.randomizer for part in self.parts], ask=self.ask)
+        return self.parts[0].noise.of_all_rounds(once)
 
+    @cached_property
     def central(self) -> CentralDP | Missing:
         """What everything that is released promises a person, in the smallest group where people are grouped.
 
         Given what the other groups sent, which her answers do not change, a person's reports are those of a uniform
-        shuffle of her group. Whoever is not honest may sit in it.
+        shuffle of her group. Anybody who is not honest may sit in it.
         """
         promise, batch = self.asked.head.promise, smallest_batch(self.shuffler)
+        if not self.accounted:
+            each = [(part.noise, part.people) for part in self.parts]
+            return composed_guarantee(each, self.shuffler, delta=promise.delta)
         if isinstance(batch, Missing):
             return batch
         if batch == 1:
             return Missing(ALONE)
-        return questions_guarantee(
-            [part.randomizer for part in self.parts], ask=self.ask, n=batch, delta=promise.delta,
+        once = questions_guarantee(
+            self.accounted, ask=self.ask, n=batch, delta=promise.delta,
             honest=honest_in(batch, self.n, promise.honest), weights=self.weights if self.ask == "one" else (),
         )  # fmt: skip
+        return self.parts[0].noise.of_all_rounds(once)
 
     def release(self, rng: Entropy) -> pl.DataFrame:
         """What leaves the shuffler: n rows, in which no row belongs to a person.
 
         For "all" every column has an order of its own, so rows mean nothing; otherwise a row is one report. Where
-        people are shuffled inside groups, the public columns stand beside the rows, which stay in their group.
+        the order keeps places, the public columns stand beside the rows.
         """
-        return pl.DataFrame([*self.public.select(self.released_columns), *self._shuffled(rng)])
-
-    def _shuffled(self, rng: Entropy) -> pl.DataFrame:
-        mixed = self.shuffler
-        if self.ask == "all":
-            shuffled = [mixed.shuffle(part.randomized(rng), rng) for part in self.parts]
-            return pl.concat([self._columns(q, one) for q, one in enumerate(shuffled)], how="horizontal")
-        if self.ask == "joint":
-            answers = [self._columns(q, part.randomized(rng)) for q, part in enumerate(self.parts)]
-            table = pl.concat(answers, how="horizontal")
-        else:
-            table = self._one_each(draw_questions(self.n, self.weights, rng), rng)
-        return table[mixed.permutation(rng)]
-
-    def reports(self, table: pl.DataFrame) -> Iterator[Reports]:
-        """The reports about each question, of a table that was released."""
-        for q, part in enumerate(self.parts):
-            own = table.select(self.report_columns(q, table)).filter(self.answered(q, table))
-            own = own.rename({name: name[len(self._prefix(q)) :] for name in own.columns})
-            yield from_columns(part.randomizer, own, part.categories)
-
-    def answered(self, q: int, table: pl.DataFrame) -> pl.Series:
-        """Which rows of a released table hold an answer to question q."""
-        return table.select(pl.all_horizontal(pl.col(self.report_columns(q, table)).is_not_null())).to_series()
-
-    def report_columns(self, q: int, table: pl.DataFrame) -> list[str]:
-        """The columns of a released table that hold answers to question q."""
-        pattern = re.compile(re.escape(self._prefix(q)) + rf"{PREFIX}(_\d+)?")
-        return [name for name in table.columns if pattern.fullmatch(name)]
+        values, frames = [part.survey.values for part in self.parts], list[pl.DataFrame]()
+        for message in self.messages:
+            sent = message.send(values, self.parts[0].people, lambda purpose: rng)
+            frames.append(message.columns(message.noise.complete(self.shuffler.shuffle(sent, rng), rng)))
+        if self.released_columns:
+            frames.insert(0, self.public)
+        most = max(frame.height for frame in frames)  # every question has dummies of its own
+        return pl.DataFrame([column for one in frames for column in one.vstack(one.clear(most - one.height))])
 
     def request(self) -> ReleaseRequest:
         """What the release ledger is asked."""
-        first, head = self.parts[0].survey, self.asked.head
-        asked = json.dumps({"ask": head.ask, "weights": self.weights}).encode()
+        first, groups = self.parts[0].survey, self.asked.head.shuffle.groups
         people = [] if not first.people.width else as_text(first.people.to_series()).to_list()
-        groups = everybody(people)
-        if head.shuffle.groups is not None:
-            shared = pl.DataFrame([*first.people, *first.public.select(head.shuffle.groups.columns)])
-            groups = head.shuffle.groups.model_dump_json().encode() + canonical(shared)
-            asked += groups + b"\nbeside\n" + canonical(pl.DataFrame([*first.people, *first.public]))
-        each = b"".join(b"\nquestion\n" + terms(question.settings) for question in self.asked.questions)
+        together, beside = everybody(people), b""
+        if groups is not None:
+            grouped = [name for name in groups.columns if name in first.public.columns]
+            shared = canonical(pl.DataFrame([*first.people, *first.public.select(grouped)]))
+            together = groups.with_files(digest_of).model_dump_json().encode() + shared
+            beside = shared + b"\nbeside\n" + canonical(pl.DataFrame([*first.people, *first.public]))
         return ReleaseRequest(
             table=b"questions\n" + canonical(self.identity()),
-            terms=b"questions\n" + asked + each,
-            groups=groups,
+            terms=b"questions\n" + self.asked.terms(beside),
+            groups=together,
             people=people,
             epsilon=self.local.epsilon,
-            alpha=self.shuffler.guarantee.alpha,
+            alpha=self.order.alpha,
             n=self.n,
             shuffler=self.shuffler.name,
+            dummies=max(part.noise.most_added(part.people) for part in self.parts),
         )
 
     def identity(self) -> pl.DataFrame:
         """What tells this table from another one: of all its questions."""
         identity = self.parts[0].survey.identity
         for column, part in zip(self.columns, self.parts, strict=True):  # rows stand in one order in all of them
-            identity = identity.with_columns(part.survey.identity[column])
+            identity = identity.with_columns(part.survey.identity.select(column, *part.question.further))
         return identity
 
-    def _one_each(self, drawn: Drawn, rng: Entropy) -> pl.DataFrame:
-        """Each person's answer to the question that she drew, and nulls beside it."""
-        frames = []
-        for q, part in enumerate(self.parts):
-            own = np.flatnonzero(drawn == q)
-            reports = part.randomizer.randomize(part.survey.values[own], rng)
-            answers = self._columns(q, reports).with_columns(pl.Series("", own))
-            frames.append(pl.DataFrame({"": np.arange(self.n)}).join(answers, on="", how="left").sort("").drop(""))
-        return pl.concat(frames, how="horizontal")
 
-    def _columns(self, q: int, reports: Reports) -> pl.DataFrame:
-        part = self.parts[q]
-        found = to_columns(part.randomizer, reports, part.categories)
-        return found.rename({name: self._prefix(q) + name for name in found.columns})
-
-    def _prefix(self, q: int) -> str:
-        return f"{self.columns[q]}."
-
-
-def draw_questions(n: int, weights: tuple[int, ...], rng: Entropy) -> Drawn:
-    """The question of each of n people, with exact chances weight / sum, whatever they answer."""
-    ends = np.cumsum(weights)
-    return np.searchsorted(ends, rng.below(int(ends[-1]), n), side="right").astype(np.int64)
+def composed_guarantee(
+    each: Sequence[tuple[Noise, People]], shuffler: Shuffler, *, delta: float
+) -> CentralDP | Missing:
+    """Of batches with noise of their own: one person's answers change one value in each, so that they compose."""
+    found = [noise.central(shuffler, people, delta=delta / len(each)) for noise, people in each]
+    known = [one for one in found if isinstance(one, CentralDP)]
+    if len(known) < len(found):
+        return next(one for one in found if isinstance(one, Missing))
+    total = reduce(CentralDP.compose, known)
+    whole = replace(total, neighbours=NEIGHBOURS, method=f"basic composition of {len(each)} questions")
+    return each[0][0].of_all_rounds(whole)
 
 
 def _reordered(part: Collection, order: NDArray[np.int64], provenance: str) -> Collection:
@@ -584,8 +642,6 @@ def _reordered(part: Collection, order: NDArray[np.int64], provenance: str) -> C
 # What each question brings and tells: its estimate for everybody, and how well its answers can be guessed.
 
 
-FEWEST = 2  # answers, from which a spread can be estimated
-UNIFORM = "a uniform shuffle keeps no order, so no report belongs to a group"
 ONE_OF_SEVERAL = Missing("one of several questions: `plan` compares randomizers for one")
 NOT_ATTACKED = Missing(
     "the attacks guess from public columns beside the reports to one question, and know nothing of several"
@@ -593,7 +649,7 @@ NOT_ATTACKED = Missing(
 DRAWN_IN_GROUPS = Missing(
     "how many people of a group drew this question differs from group to group; the guarantee covers all of them"
 )
-DRAWN = "{source}; of {n:,} people {m:,} answered, whoever is guessed at with probability {m:,}/{n:,}"
+DRAWN = "{source}; of {n:,} people {m:,} answered, among them the person guessed at with probability {m:,}/{n:,}"
 
 
 @dataclass(frozen=True)
@@ -607,112 +663,53 @@ class Answered:
     leakage: BayesLeakage | Missing
 
 
-@mute
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """The public columns beside the rows of a released table, where people are shuffled inside groups.
-
-    Parameters
-    ----------
-    shuffler : Shuffler
-    public : data frame (n, public columns)
-    answered : bool (n,)
-        Which rows hold an answer to the question.
-    wanted : EstimateSection
-    """
-
-    shuffler: Shuffler
-    public: pl.DataFrame
-    answered: pl.Series
-    wanted: EstimateSection
-
-
 def evaluate_question(
-    part: Collection, reports: Reports, *, known: bool, provenance: str, beside: Beside | None = None
-) -> Answered:
-    """Estimate and leakage of a question that m of the n people have answered, drawn by chance or all of them."""
-    randomizer, m = part.randomizer, len(reports)
-    local = randomizer.guarantee.drawn_from(provenance)
+    part: Collection, tally: Tally, columns: list[Beside] | Missing, truth: list[float] | None, *, drawn: bool,
+    wanted: EstimateSection, provenance: str,
+) -> Answered:  # fmt: skip
+    """Estimate and leakage of a question that all people have answered, or those who have `drawn` it by chance.
+
+    `columns` are the public groups beside its reports, or why there are none; `truth` is None in a release.
+    """
+    noise, m = part.noise, int(tally.n) if drawn else part.n
+    local = noise.local.drawn_from(provenance)
     if m < FEWEST:
         why = Missing(f"{m} of {part.n:,} people drew this question: too few to estimate anything")
         return Answered(part, m, local, why, why)
-    truth = _truth(part, part.survey.values) if known else None
-    everybody = _shares(part, reports, part.n, truth)
-    measure = "mean" if isinstance(randomizer, NumericRandomizer) else "share"
-    groups, withheld = (Missing(UNIFORM), []) if beside is None else _by_group(part, reports, beside, known=known)
-    found = Estimates(measure, LEVEL, everybody, groups, withheld=withheld, better=ONE_OF_SEVERAL)
-    if isinstance(randomizer, NumericRandomizer):
+    people = People(m, part.survey.public.clear()) if drawn else part.people
+    found = estimates_of(part.question, noise, people, tally, columns, n=part.n, wanted=wanted, truth=truth)
+    found = replace(found, better=ONE_OF_SEVERAL)
+    if noise.hidden is None and isinstance(noise.randomizer, NumericRandomizer):
         found = replace(found, estimator=Missing("means of several questions have the unbiased estimator"))
-    shares = np.asarray(everybody.possible if truth is None else truth)
-    return Answered(part, m, local, found, _leakage(part, m, shares, beside, known=known))
+    shares = np.asarray(found.overall.possible if truth is None else truth)
+    return Answered(part, m, local, found, _leakage(part, m, shares, known=truth is not None))
 
 
-def _shares(
-    part: Collection, reports: Reports, people: int, truth: list[float] | None, **group: str
-) -> IntervalEstimates:
-    """The estimate for so many people, of whom those who sent these reports are a random sample."""
-    randomizer = part.randomizer
-    if isinstance(randomizer, NumericRandomizer):
-        estimate, labels = estimate_mean(randomizer, reports), ["mean"]
-    else:
-        estimate, labels = estimate_frequencies(randomizer, reports), part.categories or []
-    return shares_of(of_everybody(estimate, people), labels, truth, span=span_of(randomizer), **group)
-
-
-def _by_group(
-    part: Collection, reports: Reports, beside: Beside, *, known: bool
-) -> tuple[list[IntervalEstimates] | Missing, list[dict[str, Any]]]:
-    """One entry for each group of enough people: reports stay in their group, so each is a collection of its own."""
-    if not beside.wanted.by:
-        return Missing("no grouping column was asked for: list it in [estimate] by"), []
-    name = beside.wanted.by[0]
-    column = beside.public[name].cast(pl.String)  # as groups are made
-    sent, values = column.filter(beside.answered).to_numpy(), part.survey.values
-    found, small = [], []
-    for label, people in column.value_counts(sort=False).sort(name).iter_rows():
-        own = sent == label
-        if people < beside.wanted.min_group_size or own.sum() < FEWEST:
-            small.append(people)
-            continue
-        truth = _truth(part, values[(column == label).to_numpy()]) if known else None
-        found.append(_shares(part, reports[own], people, truth, by=name, group=str(label)))
-    return found, [{"by": name, "groups": len(small), "people": sum(small)}] if small else []
-
-
-def of_everybody(estimate: Estimate, n: int) -> Estimate:
-    r"""An estimate from m of n people drawn by chance alone, as one for all n.
-
-    .. math:: \mathrm{se}^2 + \frac{n - m}{n - 1}\, (\mathrm{pe}^2 - \mathrm{se}^2)
-
-    Who draws a question is a uniform sample without replacement of the m who drew it, whatever m is: the estimate is
-    unbiased for everybody given m, and the drawing adds the variance of the values, over m, in so far as people are
-    left out (Cochran 1977, Sampling Techniques, Theorem 2.2). The error for a population, pe, has it already.
-    """
-    left = (n - estimate.n) / max(n - 1, 1)
-    drawing = estimate.population_error**2 - estimate.standard_error**2
-    spread = None if estimate.spread is None else estimate.spread.drawn(left / estimate.n)
-    error = np.sqrt(estimate.standard_error**2 + left * drawing)
-    return replace(estimate, standard_error=error, spread=spread)
-
-
-def _truth(part: Collection, values: NDArray[Any]) -> list[float]:
-    if part.categories is None:
-        return [float(values.mean())]
-    return [float(share) for share in np.bincount(values, minlength=len(part.categories)) / values.size]
-
-
-def _leakage(
-    part: Collection, m: int, shares: np.ndarray, beside: Beside | None, *, known: bool
-) -> BayesLeakage | Missing:
+def _leakage(part: Collection, m: int, shares: np.ndarray, *, known: bool) -> BayesLeakage | Missing:
     """Vulnerability of the answer to this question, to somebody who knows of no link between questions."""
+    if m == part.n:
+        return leakage_of(part, shares, truth=known)
+    if part.question.hidden is not None or part.shuffler.keeps_places:
+        return part.question.hidden or DRAWN_IN_GROUPS
     absent = 0 if part.honest is None else part.n - part.honest
-    if beside is not None and m < part.n:
-        return DRAWN_IN_GROUPS
-    shuffler, honest = (Uniform(m), max(1, m - absent)) if beside is None else (beside.shuffler, part.honest)
     found = bayes_leakage(
-        part.randomizer, shuffler, honest=honest, shares=shares, law="empirical" if known else "estimated",
+        part.randomizer, Uniform(m), honest=max(1, m - absent), shares=shares,
+        law="empirical" if known else "estimated",
     )  # fmt: skip
-    return found if isinstance(found, Missing) or m == part.n else of_those_who_drew(found, m, part.n)
+    return found if isinstance(found, Missing) else of_those_who_drew(found, m, part.n)
+
+
+def _linkage(collection: QuestionsCollection) -> Linkage | Missing:
+    """Of one message: with all answers, with one, or with the one that chance has chosen whatever the values."""
+    batch = honest_batch(collection.shuffler, collection.asked.head.promise.honest)
+    if isinstance(batch, Missing):
+        return batch
+    if not collection.accounted:  # that of the message that is named most easily
+        each = [part.noise.linkage(collection.shuffler, part.people, None) for part in collection.parts]
+        worst: Linkage | Missing = max(each, key=lambda one: getattr(one, "values_known", 1.0))
+        return worst
+    spent = [part.randomizer.guarantee.epsilon for part in collection.parts]
+    return linkage_bound(sum(spent) if collection.ask == "joint" else max(spent), n=batch)
 
 
 def of_those_who_drew(found: BayesLeakage, m: int, n: int) -> BayesLeakage:
@@ -749,7 +746,7 @@ def of_those_who_drew(found: BayesLeakage, m: int, n: int) -> BayesLeakage:
 
 
 ANSWERS = {
-    "all": "Each person answers every question once, each answer randomized by itself and sent as a report of its "
+    "all": "Each person answers every question once, each answer {how} and sent as a report of its "
     "own; reports on different questions have nothing in common: no name, no id, no time.",
     "joint": "Each person sends exactly one report, with her answers to all questions, each randomized by itself.",
     "one": "Each person draws one question by chance alone, whatever her answers are, and sends exactly one report, "
@@ -763,6 +760,10 @@ RELEASED = {
     "one": "Released are the reports and the question of each; how many people answered a question is covered by the "
     "central guarantee. Nobody answers twice, so there is no link to release.",
 }
+ORDERED = (
+    "Public columns stand beside the reports, and every batch has an order of its own from shuffler {name}; what is "
+    "promised about order is about all batches together."
+)
 INSIDE = (
     "People are shuffled inside the groups of {name} alone: no report leaves its group, public columns stand beside "
     "the reports of their group, and the central guarantee is that of the smallest group."
@@ -825,11 +826,12 @@ def randomizer_of(collection: QuestionsCollection) -> dict[str, Any]:
 def config_of(asked: QuestionsConfig) -> dict[str, Any]:
     """The configuration, without where the table is and how it is spelled."""
     grouped = asked.head.shuffle.groups is not None
-    whole = asked.head.model_dump(mode="json", exclude={"seed", *(() if grouped else ("shuffle", "estimate"))})
+    unsaid = [*(() if grouped else ("shuffle", "estimate")), *(("memoize",) if asked.head.memoize is None else ())]
+    whole = asked.head.model_dump(mode="json", exclude={"seed", *unsaid})
     questions = []
     for question in asked.questions:
         data = question.settings.data.model_dump(
-            mode="json", include={"categories", "lower", "upper", "grid", "missing"}, exclude_none=True
+            mode="json", include={*DOMAIN}, exclude={} if question.settings.data.clip else {"clip"}, exclude_none=True
         )
         randomize = question.settings.randomize
         own = {} if randomize is None else randomize.model_dump(mode="json", exclude={"by", "epsilons"})
@@ -842,7 +844,11 @@ def config_of(asked: QuestionsConfig) -> dict[str, Any]:
 def sanitized_of(collection: QuestionsCollection, provenance: str) -> dict[str, Any]:
     """What a later stage must know of the released table."""
     each = [
-        {"column": column, **describe_reports(part.randomizer, part.categories, provenance)}
+        {
+            "column": column,
+            **describe_reports(part.randomizer, part.categories, provenance),
+            **recorded(part.question),
+        }
         for column, part in zip(collection.columns, collection.parts, strict=True)
     ]
     return {
@@ -855,7 +861,7 @@ def sanitized_of(collection: QuestionsCollection, provenance: str) -> dict[str, 
     }
 
 
-def assumptions_of(collection: QuestionsCollection, *, mode: str) -> tuple[str, ...]:
+def assumptions_of(collection: QuestionsCollection, central: CentralDP | Missing, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     inferred = [column for column, part in zip(collection.columns, collection.parts, strict=True) if part.inferred]
     known = "Questions, categories, bounds and grids are public knowledge, not read off the private columns."
@@ -864,14 +870,31 @@ def assumptions_of(collection: QuestionsCollection, *, mode: str) -> tuple[str, 
             f"The categories of {', '.join(inferred)} were inferred from the private column and may tell who is in "
             "it; the promises hold only if they are public knowledge too. A release must declare them."
         )
-    groups, honest = collection.asked.head.shuffle.groups, collection.asked.head.promise.honest or collection.n
+    shuffle, promise = collection.asked.head.shuffle, collection.asked.head.promise
+    trusted = [
+        f"The shuffler keeps the order to itself, and {promise.honest or collection.n:,} of {collection.n:,} people "
+        "follow the protocol; otherwise the local guarantee is all that remains."
+    ]
+    if not collection.accounted:
+        each = [part.noise.assumptions(part.people, delta=part.delta, central=central) for part in collection.parts]
+        trusted = list(dict.fromkeys(line for _, *lines in each for line in lines))
+    how = "sent as it is" if isinf(collection.local.epsilon) else "randomized by itself"
+    order = {
+        Uniform.name: [],
+        WithinGroups.name: [INSIDE.format(name=shuffle.groups and ", ".join(shuffle.groups.columns))],
+    }
     lines = [
-        ANSWERS[collection.ask],
+        ANSWERS[collection.ask].format(how=how).replace("sent as it is and sent", "sent"),
         RELEASED[collection.ask],
-        *([] if groups is None else [INSIDE.format(name=groups.labels)]),
+        *order.get(collection.shuffler.name, [ORDERED.format(name=collection.shuffler.name)]),
         known,
-        f"The shuffler keeps the order to itself, and {honest:,} of {collection.n:,} people follow the "
-        "protocol; otherwise the local guarantee is all that remains.",
+        *(
+            f"{column}: {line}"
+            for column, part in zip(collection.columns, collection.parts, strict=True)
+            for line in gaps_and_outliers(part.survey, mode=mode)
+        ),
+        *trusted,
+        *collection.parts[0].noise.repeated(collection.local),
         "Vulnerability of a question is against somebody who holds every category equally likely beforehand and "
         "knows of no link between questions; the guarantees need no such assumption.",
     ]
@@ -903,14 +926,19 @@ def steps_of(
     return (
         {
             "stage": "randomize",
-            "what": f"Each device answers on its own, before anything is sent. Epsilon by question: {budgets}.",
-            "guarantee": f"({upward(local.epsilon)}, {upward(local.delta)})-local differential privacy of everything "
+            "what": "Each device answers on its own, before anything is sent."
+            + ("" if isinf(local.epsilon) else f" Epsilon by question: {budgets}."),
+            "guarantee": "no local promise"
+            if isinf(local.epsilon)
+            else f"({upward(local.epsilon)}, {upward(local.delta)})-local differential privacy of everything "
             "that one person sends",
             "theorem": local.source,
         },
         {
             "stage": "shuffle",
-            "what": MIXED[collection.ask] + ("" if not collection.released_columns else " Each group by itself."),
+            "what": MIXED[collection.ask]
+            + (" Each group by itself." if collection.shuffler.name == WithinGroups.name else "")
+            + collection.parts[0].noise.mixes,
             **_promised(central),
         },
         {
@@ -934,56 +962,99 @@ def run_questions(
     collection = QuestionsCollection.of(asked, rng, table=table)
     if asked.mode == "release":
         refuse_still(collection.shuffler)
+        for part in collection.parts:
+            part.refuse_drowned()
     progress("read the table", 1, 1)
     if collection.n < 2:
         raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
     progress("what it promises", 0, 1)
-    central = collection.central()
+    collection.central  # noqa: B018 - it takes its time, and is kept
     progress("what it promises", 1, 1)
     progress("draw the reports", 0, 1)
-    drawn, released = _drawn(collection, rng, ledger, new_release=new_release)
+    if asked.mode == "rehearsal":
+        drawn, released = collection.release(rng), None
+    else:  # the recorded reports of this table under these terms, or fresh ones
+        answer = ledger.answer(collection.request(), new_release=new_release, draw=lambda: collection.release(rng))
+        drawn, released = answer.reports, ReleasedTable.of(answer)
     progress("draw the reports", 1, 1)
-    known = asked.mode == "rehearsal"
-    answered = tuple(
-        evaluate_question(part, reports, known=known, provenance=rng.provenance, beside=_beside(collection, q, drawn))
-        for q, (part, reports) in enumerate(zip(collection.parts, collection.reports(drawn), strict=True))
+    if collection.shuffler.keeps_places and released is not None:  # recorded rows have an order of their own
+        collection = collection.along(drawn.select(collection.public.columns))
+    reports = [part.read(drawn) for part in collection.sent]
+    tallies = [part.noise.tally(one) for part, one in zip(collection.sent, reports, strict=True)]
+    columns = [
+        _columns(collection, *one, drawn) for one in zip(collection.sent, collection.parts, reports, strict=True)
+    ]
+    digest = NO_DIGEST if released is not None else sha256(canonical(collection.identity())).hexdigest()
+    truths = None if released is not None else [part.question.truth(part.survey.values) for part in collection.parts]
+    return _report(
+        collection, tallies, columns, released, rng, wanted=asked.head.estimate, truths=truths, table=digest
     )
-    return _report(collection, central, answered, released, rng)
 
 
-def _beside(collection: QuestionsCollection, q: int, drawn: pl.DataFrame) -> Beside | None:
-    """What stands beside the reports; the recorded rows of a release have an order of their own."""
+def _columns(
+    collection: QuestionsCollection, part: Part, whose: Collection, reports: Reports, drawn: pl.DataFrame
+) -> list[Beside] | Missing:
+    """The public columns beside the reports to a question, by which estimates were asked for."""
+    by = collection.asked.head.estimate.by
     if not collection.shuffler.keeps_places:
-        return None
-    public = drawn.select(collection.public.columns)
-    return Beside(collection.shuffler, public, collection.answered(q, drawn), collection.asked.head.estimate)
+        return Missing(NO_ORDER)
+    truth = None if collection.asked.mode == "release" else whose.survey.values
+    return [
+        beside_of(
+            part.question, part.noise, collection.shuffler, reports, drawn[name], truth=truth,
+            answered=part.answered(drawn),
+        )
+        for name in by
+    ] or NOT_GROUPED  # fmt: skip
 
 
-def _drawn(
-    collection: QuestionsCollection, rng: Entropy, ledger: ReleaseLedger, *, new_release: bool
-) -> tuple[pl.DataFrame, ReleasedTable | None]:
-    """What is released: of a release the recorded reports of this table under these terms, or fresh ones."""
-    if collection.asked.mode == "rehearsal":
-        return collection.release(rng), None
-    answer = ledger.answer(collection.request(), new_release=new_release, draw=lambda: collection.release(rng))
-    return answer.reports, ReleasedTable.of(answer)
+def description_of(made: Collection | QuestionsCollection, provenance: str) -> dict[str, Any]:
+    """What a later stage must know to read released reports."""
+    return (describe_collection if isinstance(made, Collection) else sanitized_of)(made, provenance)  # type: ignore[arg-type]
+
+
+def report_of_tallies(
+    made: Collection | QuestionsCollection, tallies: Sequence[Tally], columns: Sequence[list[Beside] | Missing],
+    released: ReleasedTable | None, rng: Entropy, *, wanted: EstimateSection,
+    truths: Sequence[list[float]] | None, **rest: Any,
+) -> PrivacyReport:  # fmt: skip
+    """The report of what is known by the tallies (groups, ..) of each question; of a rehearsal with the truth."""
+    totals = [Tally(one.counts.sum(axis=0), int(np.sum(one.n))) for one in tallies]
+    if isinstance(made, QuestionsCollection):
+        return _report(made, totals, columns, released, rng, wanted=wanted, truths=truths, **rest)
+    asked, noise, n = made.question, made.noise, made.n
+    truth = None if truths is None else truths[0]
+    found = estimates_of(asked, noise, made.people, totals[0], columns[0], n=n, wanted=wanted, truth=truth)
+    if isinstance(noise.randomizer, NumericRandomizer) and noise.hidden is None:
+        found = replace(found, estimator=Missing("the Rao-Blackwell mean adds up over files"))
+    evaluation = evaluation_of(made, found, provenance=rng.provenance)
+    if released is not None:
+        evaluation = released.compose(evaluation, noise)
+    elif made.hidden is not None:
+        evaluation = replace(evaluation, attacks=made.hidden, learnability=made.hidden, sections=made.hidden)
+    return collection_report(made, evaluation, released, rng, **rest)
 
 
 def _report(
-    collection: QuestionsCollection,
-    central: CentralDP | Missing,
-    answered: tuple[Answered, ...],
-    released: ReleasedTable | None,
-    rng: Entropy,
-) -> PrivacyReport:
-    asked, provenance = collection.asked, rng.provenance
+    collection: QuestionsCollection, tallies: Sequence[Tally], columns: Sequence[list[Beside] | Missing],
+    released: ReleasedTable | None, rng: Entropy, *, wanted: EstimateSection,
+    truths: Sequence[list[float]] | None, **rest: Any,
+) -> PrivacyReport:  # fmt: skip
+    asked, central, provenance = collection.asked, collection.central, rng.provenance
+    known = [None] * len(tallies) if truths is None else truths
+    answered = tuple(
+        evaluate_question(*one, drawn=collection.ask == "one", wanted=wanted, provenance=provenance)
+        for one in zip(collection.parts, tallies, columns, known, strict=True)
+    )
     local = collection.local.drawn_from(provenance)
+    order = order_evaluation(collection.shuffler, provenance=provenance)
     evaluation = Evaluation(
         shuffler=collection.shuffler.name,
         local=local,
         central=central if isinstance(central, Missing) else central.drawn_from(provenance),
-        order=order_evaluation(collection.shuffler, provenance=provenance),
+        order=replace(order, guarantee=collection.order.drawn_from(provenance)),
         leakage=BY_QUESTION,
+        linkage=_linkage(collection),
         estimates=Estimates("share", LEVEL, BY_QUESTION, BY_QUESTION, withheld=[], better=BY_QUESTION),
         attacks=NO_TRUTH if released is not None else NOT_ATTACKED,
         learnability=NOT_ATTACKED, sections=NOT_ATTACKED,
@@ -999,10 +1070,10 @@ def _report(
         rng,
         collection=collection_of(collection),
         randomizer=randomizer_of(collection),
-        assumptions=assumptions_of(collection, mode=asked.mode),
+        assumptions=assumptions_of(collection, evaluation.central, mode=asked.mode),
         steps=steps_of(collection, local, central),
         config=config_of(asked),
-        table=sha256(canonical(collection.identity())).hexdigest() if released is None else NO_DIGEST,
         sanitized_description=sanitized_of(collection, provenance),
         questions=questions_document(collection, answered),
+        **rest,
     )

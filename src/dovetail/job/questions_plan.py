@@ -6,17 +6,25 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.account.compose import Ask, questions_guarantee
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError
+from dovetail.core.estimate import Z95
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.noise import People
 from dovetail.core.progress import Progress, silent
+from dovetail.core.question import Question as Asked
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.estimate.accuracy import Z95, Accuracy, predict_accuracy
-from dovetail.job.build import build_randomizer
-from dovetail.job.questions import Question, QuestionsConfig, honest_in
+from dovetail.estimate.accuracy import Accuracy, predict_accuracy
+from dovetail.job.build import build_noise, build_question
+from dovetail.job.messages import Part
+from dovetail.job.questions import Question, QuestionsConfig, composed_guarantee, honest_in
+from dovetail.job.together import Choices
+from dovetail.noise.classes import EpsilonClasses
+from dovetail.shuffle.uniform import Uniform
 
 WAYS: tuple[Ask, ...] = ("all", "joint", "one")
 FAR = 12.0  # standard deviations, beyond which a binomial has less than 1e-30
@@ -32,6 +40,7 @@ class PlannedQuestion:
     """
 
     column: str
+    measure: str
     randomizer: Analyst
     expected: float
     accuracy: Accuracy
@@ -53,7 +62,7 @@ class PlannedWay:
 def plan_questions(
     asked: QuestionsConfig, n: int, *, smallest: int | None = None, progress: Progress = silent
 ) -> tuple[PlannedWay, ...]:
-    """Every way to ask these questions of n people; nobody's answers are needed.
+    """Every way to ask these questions of n people that goes with their noise; nobody's answers are needed.
 
     Parameters
     ----------
@@ -63,30 +72,44 @@ def plan_questions(
     Raises
     ------
     ConfigError
-        For a column whose categories are not declared, for more honest people than n, and for groups whose smallest
-        one is not known.
+        For a column whose categories are not declared, for more honest people than n, for groups whose smallest
+        one is not known, and for epsilons by class, whose people are not known.
     """
     people = whole("n", n, least=2, most=10**12)
     promise = asked.head.promise
     if promise.honest is not None and promise.honest > people:
         raise ConfigError(f"`promise.honest` must be at most n = {people:,}, got {promise.honest:,}.")
     batch = _smallest(asked, people, smallest)
-    parts = [_randomizer(question, place) for place, question in enumerate(asked.questions, 1)]
-    weights = [question.weight for question in asked.questions]
+    noise, weights = asked.choices[1], asked.weights
+    if noise == EpsilonClasses.name:
+        raise ConfigError("epsilons by class: a plan does not know how many people each class has; `check` does.")
+    parts = [_part(question, people, place) for place, question in enumerate(asked.questions, 1)]
+    randomizers = [part.noise.randomizer for part in parts]
+    ways = [ask for ask in WAYS if Choices(ask, noise, Uniform.name).refusal is None]
     found = []
-    for done, ask in enumerate(WAYS):
-        progress("ways to ask", done, len(WAYS))
-        central = questions_guarantee(
-            parts, ask=ask, n=batch, delta=promise.delta, honest=honest_in(batch, people, promise.honest),
-            weights=weights if ask == "one" else (),
-        )  # fmt: skip
+    for done, ask in enumerate(ways):
+        progress("ways to ask", done, len(ways))
+        if all(part.noise.accounted is not None for part in parts):
+            central = questions_guarantee(
+                randomizers, ask=ask, n=batch, delta=promise.delta, honest=honest_in(batch, people, promise.honest),
+                weights=weights if ask == "one" else (),
+            )  # fmt: skip
+        else:
+            everybody = People(people, pl.DataFrame(), promise.honest)
+            each = [(part.noise, everybody) for part in parts]
+            composed = composed_guarantee(each, Uniform(people), delta=promise.delta)
+            assert isinstance(composed, CentralDP)  # of everybody
+            central = composed
         shares = [weight / sum(weights) if ask == "one" else 1.0 for weight in weights]
         questions = tuple(
-            PlannedQuestion(question.column, part, people * share, predicted(part, people, share))
-            for question, part, share in zip(asked.questions, parts, shares, strict=True)
-        )
+            PlannedQuestion(
+                part.column, part.question.measure, part.noise.randomizer, people * share,
+                planned_error(part, people, share),
+            )
+            for part, share in zip(parts, shares, strict=True)
+        )  # fmt: skip
         found.append(PlannedWay(ask, len(parts) if ask == "all" else 1, central, questions))
-    progress("ways to ask", len(WAYS), len(WAYS))
+    progress("ways to ask", len(ways), len(ways))
     return tuple(found)
 
 
@@ -98,10 +121,25 @@ def _smallest(asked: QuestionsConfig, people: int, smallest: int | None) -> int:
         return people
     if smallest is None:
         raise ConfigError(
-            f"people are shuffled inside the groups of {asked.head.shuffle.groups.labels!r}: say how many the "
+            f"people are shuffled inside the groups of {asked.head.shuffle.groups.columns[0]!r}: say how many the "
             "smallest one has, --smallest-group."
         )
     return whole("smallest", smallest, least=2, most=people)
+
+
+def planned_error(part: Part, n: int, share: float) -> Accuracy:
+    """The error of a question that each of n people answers with probability `share`, as the question itself says."""
+    question, noise = part.question, part.noise
+    if (
+        noise.accounted is not None and type(question).error is Asked.error
+    ):  # that of the noise, of which more is known
+        return predicted(noise.randomizer, n, share)
+    low, high = question.span or (0.0, 1.0)
+    held, inverse = (high - low) ** 2 / 4.0, mean_inverse(n, share) if share < 1.0 else 1.0 / n
+    noisy = question.error(noise, People(max(2, round(1.0 / inverse)), pl.DataFrame()))
+    drawing = held * (n * inverse - 1.0) / max(n - 1, 1)
+    error, drawn = math.sqrt(noisy**2 + drawing), math.sqrt(noisy**2 + held * inverse)
+    return Accuracy(error, Z95 * error, Z95 * drawn)
 
 
 def predicted(randomizer: Analyst, n: int, share: float) -> Accuracy:
@@ -138,9 +176,9 @@ def mean_inverse(n: int, share: float) -> float:
     return float((mass / m).sum() / mass.sum())
 
 
-def _randomizer(question: Question, place: int) -> Analyst:
-    data = question.settings.data
-    names = None if data.categories is None else tuple(data.categories)
-    if names is None and not data.numeric:
+def _part(question: Question, n: int, place: int) -> Part:
+    config = question.settings
+    if config.data.categories is None and not config.data.numeric:
         raise ConfigError(f"question {place} ({question.column!r}): a plan needs its `categories`.")
-    return build_randomizer(question.settings.randomize, data, names)
+    asked = build_question(config, config.data.categories)
+    return Part(asked, build_noise(config, asked, n=n), question.column)

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
-import polars as pl
 
 from dovetail import __version__
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
-from dovetail.core.errors import ParameterError, StorageError, UnsupportedError
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.extras import pl
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
+from dovetail.core.missing import Missing
+from dovetail.core.noise import Noise
 from dovetail.core.progress import Progress, silent
+from dovetail.core.question import Question
 from dovetail.core.stages import Labels, Reports
 from dovetail.job.attacks import attacks, learnability
+from dovetail.job.build import digest_of
 from dovetail.job.collection import Collection, Fit, need_collection
 from dovetail.job.config import AttackSection, EstimateSection
 from dovetail.job.evaluate import (
     assumptions,
     collection_document,
-    described_dummies,
     evaluate,
     randomizer_document,
     steps,
-    unmeasured_of,
 )
-from dovetail.ledger.files import publish
-from dovetail.ledger.releases import LedgerAnswer, LedgerEntry, ReleaseLedger, ReleaseRequest
-from dovetail.report.document import NO_DIGEST, Evaluation, Missing, PrivacyReport
-from dovetail.report.html import render_html
+from dovetail.leak.linkage import Linkage
+from dovetail.ledger.releases import LedgerAnswer, LedgerEntry, ReleaseLedger, ReleaseRequest, charged
+from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
 from dovetail.report.number_format import upward
 from dovetail.report.section import SECTIONS
 from dovetail.shuffle.uniform import Uniform
@@ -94,7 +94,7 @@ def rehearse(
     rng, wanted = entropy_or_system(rng) if seed is None else simulation(seed), estimate or EstimateSection()
     reports = collection.randomized(rng)
     every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}
-    unmeasured = unmeasured_of(collection)
+    unmeasured = collection.hidden
     learned: dict[str, Any] = dict.fromkeys(every, unmeasured)
     if unmeasured is None:
         learned = learnability(
@@ -139,14 +139,13 @@ def _one(
     shuffler = collection.shuffler
     progress(f"shuffle: {shuffler.name}", 0, 1)
     batch = shuffler.shuffle(reports, rng)
-    if collection.dummies is not None:
-        batch = collection.dummies.add(batch, rng)
+    batch = collection.noise.complete(batch, rng)
     progress(f"shuffle: {shuffler.name}", 1, 1)
     evaluation = evaluate(
         collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
     )
     return replace(
-        evaluation, attacks=unmeasured_of(collection) or attacks(collection, attack, targets, rng, progress)
+        evaluation, attacks=collection.question.hidden or attacks(collection, attack, targets, rng, progress)
     )
 
 
@@ -207,12 +206,12 @@ class ReleasedTable:
             total,
         )
 
-    def compose(self, evaluation: Evaluation) -> Evaluation:
+    def compose(self, evaluation: Evaluation, noise: Noise | None = None) -> Evaluation:
         """The guarantees for everything released about these people.
 
         Local budgets add over all releases, person by person where that is known, and so do order budgets of the same
         groups. Central guarantees and leakage of earlier releases held on their own terms; over several releases
-        they give no number.
+        they give no number, unless the `noise` of all of them is one that is paid for so many.
         """
         if len(self.history) < 2:
             return evaluation
@@ -222,8 +221,20 @@ class ReleasedTable:
             f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
             "whether the table had changed in between"
         )
+        together = noise is not None and self._together(noise)
         order = replace(evaluation.order, guarantee=self._order(evaluation.order.guarantee))
-        return replace(evaluation, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
+        linked = evaluation.linkage
+        if isinstance(linked, Linkage):  # other releases tell about the others' values
+            linked = replace(linked, shares_known=linked.values_known, method="bound")
+        return replace(
+            evaluation, local=total, central=evaluation.central if together else Missing(reason),
+            leakage=Missing(reason), linkage=linked, order=order,
+        )  # fmt: skip
+
+    def _together(self, noise: Noise) -> bool:
+        """True if every release of these people drew by the law of this noise, and it is paid for so many."""
+        same = {entry.note for entry in self.history} == {noise.rounds_note()}
+        return same and len(self.history) <= noise.releases
 
     def _total(self) -> LocalDP:
         local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
@@ -279,22 +290,33 @@ def collection_report(
     collection: Collection, evaluation: Evaluation, released: ReleasedTable | None, rng: Entropy, **rest: Any
 ) -> PrivacyReport:
     """The report of one column whose metrics are `evaluation`."""
-    mode = "rehearsal" if released is None else "release"
+    mode, described = "rehearsal" if released is None else "release", collection_document(collection)
     return report_of(
-        collection.title or f"Collection of {collection.private}", evaluation, released, rng,
-        collection=collection_document(collection),
+        collection.title or f"Collection of {described['private']}", evaluation, released, rng,
+        collection=described,
         randomizer=randomizer_document(collection.randomizer),
         assumptions=assumptions(collection, evaluation, mode=mode),
-        steps=steps(evaluation, collection.randomizer),
+        steps=steps(evaluation, collection.noise),
         config=dict(collection.asked),
-        table=sha256(canonical(collection.survey.identity)).hexdigest() if released is None else NO_DIGEST,
-        sanitized_description=describe_reports(
-            collection.randomizer, collection.categories, rng.provenance,
-            shuffle=collection.asked.get("shuffle", {"shuffler": collection.shuffler.name}),
-            **described_dummies(collection),
-        ),
+        table=sha256(collection.survey.content).hexdigest() if released is None else NO_DIGEST,
+        sanitized_description=describe_collection(collection, rng.provenance),
         **rest,
     )  # fmt: skip
+
+
+def describe_collection(collection: Collection, provenance: str) -> dict[str, Any]:
+    """What a later stage must know to read the reports."""
+    return describe_reports(
+        collection.randomizer, collection.categories, provenance,
+        shuffle=collection.asked.get("shuffle") or {"shuffler": collection.shuffler.name},
+        **collection.noise.described(collection.people), **recorded(collection.question),
+    )  # fmt: skip
+
+
+def recorded(question: Question) -> dict[str, Any]:
+    """What a later stage must know of a question that its reports do not tell by themselves."""
+    settings = asdict(question) if question.settings() else {}  # type: ignore[call-overload]
+    return {"question": {"ask": question.name, **settings}} if settings else {}
 
 
 def release(
@@ -342,6 +364,7 @@ def release(
         raise UnsupportedError(
             "a release draws from the operating system, also the order of its rows: leave out `rng`."
         )
+    collection.refuse_drowned()
     rng, wanted = system_entropy(), estimate or EstimateSection()
     refuse_still(collection.shuffler)
     progress("draw the release", 0, 1)
@@ -350,7 +373,7 @@ def release(
     if collection.shuffler.keeps_places:  # the recorded rows have their own order: fit to that
         collection = collection.along(released.public)
     evaluation = evaluate(collection, released.reports, estimate=wanted, truth=None, provenance=rng.provenance)
-    return collection_report(collection, released.compose(evaluation), released, rng)
+    return collection_report(collection, released.compose(evaluation, collection.noise), released, rng)
 
 
 def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *, new_release: bool) -> ReleasedTable:
@@ -358,9 +381,7 @@ def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *,
     survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
 
     def draw() -> pl.DataFrame:
-        batch = shuffler.shuffle(collection.randomized(rng), rng)
-        if collection.dummies is not None:  # once: a repeated run reads the recorded batch
-            batch = collection.dummies.add(batch, rng)
+        batch = collection.drawn(rng)  # once: a repeated run reads the recorded batch
         columns = to_columns(randomizer, batch, collection.categories)
         return pl.DataFrame([*survey.public, *columns]) if shuffler.keeps_places else columns
 
@@ -372,20 +393,25 @@ def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *,
 
 def _request(collection: Collection) -> ReleaseRequest:
     survey, shuffler, section = collection.survey, collection.shuffler, collection.groups
-    grouped = [] if section is None or not shuffler.keeps_places else section.columns
-    spec = "everybody" if section is None or not shuffler.keeps_places else section.model_dump_json()
+    grouped, spec = list[str](), "everybody"
+    if section is not None and shuffler.keeps_places:
+        grouped = [name for name in section.columns if name in survey.public.columns]  # people stand beside them
+        spec = section.with_files(digest_of).model_dump_json()
     if not collection.as_configured:
         spec = collection.grouping()
+    alone = bool(survey.prints) and not survey.public.width  # prints tell of people already
     return ReleaseRequest(
-        table=canonical(survey.identity),
-        terms=collection.terms() + canonical(pl.DataFrame([*survey.people, *survey.public])),
+        table=survey.content,
+        terms=collection.terms() + (b"" if alone else canonical(pl.DataFrame([*survey.people, *survey.public]))),
         groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
         people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
-        epsilon=collection.randomizer.guarantee.epsilon,
+        epsilon=charged(collection.randomizer.guarantee),
         alpha=shuffler.guarantee.alpha,
         n=survey.n,
         shuffler=shuffler.name,
-        dummies=collection.most_dummies,
+        dummies=collection.noise.most_added(collection.people),
+        dropped=collection.noise.most_dropped(collection.people),
+        note=collection.noise.rounds_note(),
     )
 
 
@@ -403,25 +429,7 @@ def refuse_still(shuffler: HasOrder) -> None:
 
 def write_report(report: PrivacyReport, target: Path, *, force: bool, progress: Progress) -> PrivacyReport:
     """Write the report into the folder `target`; it then names its files."""
-    sanitized = report.sanitized
-    files = {
-        "report_json": "report.json",
-        "report_html": "report.html",
-        "sanitized": sanitized if isinstance(sanitized, Missing) else "sanitized.parquet",
-    }
-    report = replace(report, files=files)
     progress("write the report", 0, 1)
-    with publish(target, force=force) as folder:
-        document = report.document()
-        try:
-            if isinstance(sanitized, pl.DataFrame):
-                description = {"dovetail": json.dumps(report.sanitized_description)}
-                sanitized.write_parquet(folder / "sanitized.parquet", metadata=description)
-        except pl.exceptions.PolarsError as error:
-            raise StorageError(f"{target}: could not be written ({error}); nothing was left.") from None
-        (folder / "report.json").write_text(
-            json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-        (folder / "report.html").write_text(render_html(document), encoding="utf-8")
+    report = report.save(target, force=force)
     progress("write the report", 1, 1)
     return report

@@ -13,9 +13,8 @@ from dovetail.job.collection import Collection
 from dovetail.job.config import RunConfig, load_config, parse_config
 from dovetail.job.questions import QuestionsConfig, questions_of, run_questions
 from dovetail.job.rehearse import rehearse, release, write_report
-from dovetail.job.stream import permanent_rows, promise_all_rounds, run_stream
+from dovetail.job.stream import run_stream
 from dovetail.job.strings import run_strings
-from dovetail.job.vectors import run_vectors
 from dovetail.ledger.files import check_target
 from dovetail.ledger.releases import ReleaseLedger
 from dovetail.report.document import PrivacyReport
@@ -85,14 +84,8 @@ def run(
     rng = fresh(settings)
     if isinstance(settings, QuestionsConfig):
         report = run_questions(settings, rng, private, table=table, new_release=new_release, progress=progress)
-    elif settings.vector is not None:
-        report = run_vectors(settings, rng, private, table=table, new_release=new_release, progress=progress)
     elif settings.strings is not None:
         report = run_strings(settings, rng, private, table=table, new_release=new_release, progress=progress)
-    elif settings.memoize is not None:
-        rows, rounds = permanent_rows(settings, table)
-        report = _run(settings, rng, private, table=rows, new_release=new_release, progress=progress)
-        report = promise_all_rounds(report, rounds)
     elif settings.data.time is not None:
         report = run_stream(settings, rng, private, table=table, new_release=new_release, progress=progress)
     else:
@@ -112,7 +105,10 @@ def _run(
         )
     return rehearse(
         collection,
-        compare=[fit_of(settings.shuffle, collection.n, name) for name in _compared(settings, collection)],
+        compare=[
+            fit_of(settings.shuffle, collection.n, name, collection.survey.people)
+            for name in _compared(settings, collection)
+        ],
         estimate=settings.estimate, attack=settings.attack, rng=rng, progress=progress,
     )  # fmt: skip
 

@@ -11,24 +11,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import PATTERN, SOURCE, Composition, compose_upper
+from dovetail.account.compose import Composition, compose_upper
 from dovetail.account.rounds import ShuffledRound
 from dovetail.core.certified import Bracket
-from dovetail.core.checks import nearest
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DataError, UnsupportedError
 from dovetail.core.estimate import Estimate
+from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.missing import Missing
 from dovetail.core.progress import Progress
-from dovetail.core.stages import Randomizer, Reports, Shuffler
+from dovetail.core.stages import SHUFFLERS, Randomizer, Reports, Shuffler
 from dovetail.estimate.mean import in_range
-from dovetail.job.build import UNPUBLISHED, build_randomizer, build_shuffler, public_data, terms
+from dovetail.job.build import UNPUBLISHED, build_shuffler, public_data, randomizer_of_data, terms
 from dovetail.job.config import RunConfig, files_of
 from dovetail.job.evaluate import (
     LEVEL,
@@ -37,14 +37,14 @@ from dovetail.job.evaluate import (
     order_evaluation,
     randomizer_document,
     shares_of,
-    smallest_batch,
     span_of,
 )
 from dovetail.job.fleet import Fleet, FleetBudget, FleetRun, round_names
 from dovetail.job.rehearse import ReleasedTable, refuse_still, report_of
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
-from dovetail.report.document import Estimates, Evaluation, Missing, OrderEvaluation, PrivacyReport, central_document
-from dovetail.report.number_format import upward
+from dovetail.noise.local import smallest_batch
+from dovetail.report.document import Estimates, Evaluation, OrderEvaluation, PrivacyReport, central_document
+from dovetail.report.number_format import label_of, upward
 from dovetail.table.data_section import DataSection
 from dovetail.table.reader import (
     Survey,
@@ -53,7 +53,7 @@ from dovetail.table.reader import (
     canonical,
     columns_of,
     numeric,
-    read_table,
+    read_pairs,
     refuse_missing,
     rows_of,
     table_of,
@@ -90,7 +90,7 @@ class Stream:
         """Who reports what, with how much noise, in which order, and for how long."""
         section, survey = settings.shuffle, Survey.of(self.public)
         shuffler: Any = build_shuffler(section, public_data(section, survey, n=len(self.roster), graph=self._graph()))
-        randomizer: Any = build_randomizer(settings.randomize, settings.data, None)
+        randomizer: Any = randomizer_of_data(settings.randomize, settings.data, None)
         cap = math.inf if settings.promise.cap is None else settings.promise.cap
         estimate, spread = mean_estimator(settings.estimate), settings.promise.spread
         return Fleet(self.roster, randomizer, shuffler, cap, estimate, spread)
@@ -114,14 +114,14 @@ def read_stream(settings: RunConfig, *, table: Any = None) -> Stream:
         changes a public column, a graph of other devices: counted, with the first places.
     """
     data = settings.data
-    frame = columns_of(table_of(data, table), data, numbers=settings.numbers)
+    frame, _ = columns_of(table_of(data, table), data, numbers=settings.numbers)
     if frame.height == 0:
         raise DataError("the table has no rows.")
     assert data.person is not None and data.time is not None  # the configuration has been checked
     refuse_missing(frame[data.person], f"person column {data.person!r}")
     for name in data.public:
         refuse_missing(frame[name], f"public column {name!r}")
-    values = bounded(frame[data.private], float(data.lower or 0.0), float(data.upper or 0.0))
+    values, _ = bounded(frame[data.private], float(data.lower or 0.0), float(data.upper or 0.0), clip=data.clip)
     device, time = frame[data.person].cast(pl.String).alias("device"), _stamps(frame[data.time])
     rows = pl.DataFrame([device, time, pl.Series("value", values)])
     _refuse_twice(rows, data)
@@ -186,14 +186,8 @@ def _refuse_changes(devices: pl.DataFrame, data: DataSection) -> None:
 
 def _edges(path: str, roster: tuple[str, ...]) -> pl.DataFrame:
     """The first two columns of an edge list, as names on the roster."""
-    table = read_table(path)
-    if table.width < 2 or table.height == 0:
-        raise DataError(
-            f"{path}: must hold at least one edge: two columns of devices and a row for each relationship."
-        )
-    edges = table.select(pl.nth(0, 1).cast(pl.String))
+    edges = read_pairs(path)
     for column in edges:
-        refuse_missing(column, f"{path}: column {column.name!r}")
         unknown = column.filter(~column.is_in(list(roster)))
         if len(unknown):
             raise DataError(
@@ -367,7 +361,7 @@ def _series(run: FleetRun, truth: dict[int, float] | None, batches: Batches | Mi
 
     `value` and `unbiased_interval` are unbiased and may lie outside the public range; `possible` and `interval` are
     what lies in it.
-    A local promise counts reports of one device, whoever else sends; the central one counts those it hides among.
+    A local promise counts reports of one device; the central one counts those it hides among.
     """
     table = run.estimates()
     found = [each.estimate for each in run.rounds if each.estimate is not None]
@@ -631,6 +625,11 @@ def assumptions(
             f"{detail['alone']:,} of {detail['reports']:,} reports were the only ones of their group in their round: "
             "the order hides nothing about those."
         )
+    if settings.data.clip:
+        lines.append(
+            "Numbers outside their bounds count as the nearest bound (`clip` = true), and means are those of the "
+            "clipped numbers."
+        )
     if settings.mode == "release":
         lines.append("All rounds together are one release; a later one about the same devices adds its budget to it.")
     return tuple(lines)
@@ -643,7 +642,7 @@ def steps(evaluation: Evaluation, fleet: Fleet, detail: dict[str, Any]) -> tuple
     return (
         {
             "stage": "randomize",
-            "what": f"In each round each device with budget left answers through {fleet.randomizer.name}, "
+            "what": f"In each round each device with budget left answers through {fleet.randomizer.label}, "
             "before anything is sent.",
             "guarantee": f"({upward(once.epsilon)}, {upward(once.delta)})-local differential privacy a round, "
             f"({upward(local.epsilon)}, {upward(local.delta)}) over all rounds",
@@ -651,8 +650,8 @@ def steps(evaluation: Evaluation, fleet: Fleet, detail: dict[str, Any]) -> tuple
         },
         {
             "stage": "shuffle",
-            "what": f"Each round's batch is reordered by {evaluation.shuffler}; the shuffler never looks at the "
-            "reports.",
+            "what": "The shuffler reorders each round's batch "
+            f"({label_of(SHUFFLERS, evaluation.shuffler)}) and never looks at the reports.",
             "guarantee": "no order promise"
             if alpha == float("inf")
             else f"order privacy alpha = {upward(alpha)} a round, {upward(order.alpha)} over all",
@@ -746,83 +745,3 @@ def _report(
         rounds=detail,
         windows=windows,
     )  # fmt: skip
-
-
-# Rounds of permanent answers: one row for each person, and what is promised of all rounds together.
-
-
-def permanent_rows(settings: RunConfig, table: Any) -> tuple[pl.DataFrame, int]:
-    """A row for each person, and the number of rounds that everybody took part in.
-
-    Raises
-    ------
-    DataError
-        For a column that is not there, and a person who stands in a round twice.
-    UnsupportedError
-        Where a value or a public column changes, and where somebody is missing in a round.
-    """
-    asked, data = settings.memoize, settings.data
-    assert asked is not None and data.person is not None  # checked by the caller, and by the section
-    frame = table_of(data, table)
-    for name in (asked.time, data.person, data.private, *data.public):
-        if name not in frame.columns:
-            raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
-    held = [data.private, *data.public]
-    plain = frame.select(as_text(frame[name]).alias(name) for name in (data.person, asked.time, *held))
-    twice = plain.select(data.person, asked.time).is_duplicated()
-    if twice.any():
-        row = plain.row(int(twice.arg_true()[0]), named=True)
-        raise DataError(f"{row[data.person]!r} stands in round {row[asked.time]!r} more than once.")
-    people = plain.group_by(data.person, maintain_order=True).agg(
-        pl.len().alias("_rounds"), *(pl.col(name).n_unique().alias(f"_{name}") for name in held)
-    )
-    for name in held:
-        _refuse_changed(name, people.filter(pl.col(f"_{name}") > 1)[data.person], private=name == data.private)
-    rounds = plain[asked.time].n_unique()
-    absent = people.filter(pl.col("_rounds") < rounds)[data.person]
-    if len(absent):
-        raise UnsupportedError(
-            f"[memoize] {len(absent):,} of {people.height:,} people are not in all {rounds:,} rounds, such as "
-            f"{absent[0]!r}: each is hidden only among those who take part in the same rounds. Run each such set of "
-            "people by itself, or leave these people out by a rule that does not depend on values."
-        )
-    return frame.unique(subset=[data.person], keep="first", maintain_order=True).drop(asked.time), rounds
-
-
-def _refuse_changed(name: str, who: pl.Series, *, private: bool) -> None:
-    if not len(who):
-        return
-    what = f"[memoize] column {name!r} changes over rounds for {len(who):,} people, such as {who[0]!r}"
-    if private:
-        raise UnsupportedError(
-            f"{what}: memoized answers promise nothing then. {PATTERN} Freeze the first value, or run the rounds "
-            "without [memoize], with fresh noise whose budgets compose."
-        )
-    raise UnsupportedError(f"{what}: who is grouped with whom must be the same in every round.")
-
-
-def promise_all_rounds(report: PrivacyReport, rounds: int) -> PrivacyReport:
-    """The report of the permanent answers as one of all their rounds."""
-    return replace(
-        report,
-        evaluation=_of_all_rounds(report.evaluation, rounds),
-        assumptions=(
-            *report.assumptions,
-            f"Everybody sends one permanent answer in each of {rounds:,} rounds, and what is promised holds for all "
-            "of them together and for any further ones, if values never change: that is the word of whoever wrote "
-            f"`constant_values`. {PATTERN}",
-            "Who takes part in a round must not depend on values. A device that loses its memory draws a second "
-            f"answer: its owner is then promised {upward(2 * report.evaluation.local.epsilon)} locally, and nothing "
-            "centrally.",
-            "Errors do not fall with the number of rounds, because the noise of each is the same.",
-        ),
-    )
-
-
-def _of_all_rounds(evaluation: Evaluation, rounds: int) -> Evaluation:
-    local = replace(evaluation.local, source=f"{evaluation.local.source}; {SOURCE}")
-    central = evaluation.central
-    if isinstance(central, CentralDP):
-        whom = f"replace one person's value in all {rounds:,} rounds"
-        central = replace(central, source=f"{central.source}; {SOURCE}", neighbours=whom)
-    return replace(evaluation, local=local, central=central)

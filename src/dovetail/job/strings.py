@@ -11,25 +11,26 @@ from math import inf, sqrt
 from typing import Any, Literal, final
 
 import numpy as np
-import polars as pl
 from scipy.special import ndtri
 
 from dovetail.account.accountant import Accountant
 from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.dummies import dummies_guarantee
-from dovetail.core.checks import privacy_budget, refuse, share, whole
+from dovetail.core.checks import privacy_budget, share, whole, word
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
 from dovetail.core.estimate import Estimate
+from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.missing import Missing
 from dovetail.core.progress import Progress
 from dovetail.job.config import RunConfig, StringsSection
-from dovetail.job.evaluate import LEVEL, order_evaluation, shares_of
+from dovetail.job.evaluate import LEVEL, gaps_and_outliers, order_evaluation, shares_of
 from dovetail.job.rehearse import ReleasedTable, report_of
 from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
 from dovetail.randomize.krr import KRR
-from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
+from dovetail.report.document import Estimates, Evaluation, PrivacyReport
 from dovetail.report.number_format import percent, upward
 from dovetail.shuffle.sampling.dummies import Dummies
 from dovetail.shuffle.uniform import Uniform
@@ -183,8 +184,7 @@ def find_frequent_strings(
     """
     rng, wanted = entropy_or_system(rng), privacy_budget("epsilon", epsilon)
     depth, most = whole("levels", levels, least=1, most=64), whole("keep", keep, least=1, most=1024)
-    if trust not in ("shuffler", "local"):
-        raise refuse("trust", '"shuffler" or "local"', trust)
+    word("trust", trust, ("shuffler", "local"), '"shuffler" or "local"')
     groups = _groups(people, depth)
     open_, done = [b""], list[bytes]()
     thresholds, promises = list[float](), list[CentralDP]()
@@ -361,7 +361,7 @@ class Search:
     levels: int
 
     def is_found(self, one: FrequentString, text: str) -> bool:
-        """Whether a text is the string that was found, or begins with it."""
+        """True if a text is the string that was found, or begins with it."""
         if one.complete:
             return text == one.text
         raw = text.encode()
@@ -557,7 +557,9 @@ def _report(
             "categories": evaluation.estimates.overall.labels,
         },
         randomizer=search.randomizer,
-        assumptions=assumptions_of(asked, survey.n, search, truth),
+        assumptions=(
+            *assumptions_of(asked, survey.n, search, truth), *gaps_and_outliers(survey, mode=settings.mode),
+        ),
         steps=steps_of(asked, search),
         config=config,
         sanitized_description={"strings": config["strings"], "private": settings.data.private},

@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from dovetail.account.accountant import Accountant
+from dovetail.account.amplify import amplify, sent_law
 from dovetail.core.checks import MOST_PEOPLE, positive, refuse, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.progress import Progress, silent
-from dovetail.job.vectors import accounted, shuffled_vectors
-from dovetail.plan.families import SEARCH_POINTS, check_wishes, default_delta, honest_people
 from dovetail.plan.infeasible import InfeasibleError, round_up_to_three_digits
+from dovetail.plan.search import SEARCH_POINTS, check_wishes, default_delta, honest_people
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, VectorRandomizer
 
 LEAST, MOST = 0.01, 30.0  # epsilon0 that is searched
@@ -78,19 +78,19 @@ class _Question:
             return math.inf
 
     def keeps(self, epsilon: float, epsilon0: float, n: int) -> bool:
-        """Whether the shuffled batch promises epsilon, by one evaluation where that is enough."""
-        subject, honest = accounted(self.make(epsilon0)), honest_people(self.honest, n)
+        """True if the shuffled batch promises epsilon, by one evaluation where that is enough."""
+        subject, honest = sent_law(self.make(epsilon0)), honest_people(self.honest, n)
         if subject is None:
             return self.epsilon(epsilon0, n) <= epsilon
         return Accountant(subject, n=honest).log_ratio(epsilon, delta=self.delta_of(n), points=SEARCH_POINTS) <= 0.0
 
     def epsilon0_of_error(self, error: float, n: int) -> float:
         """The least that reaches an error; infinite where none does."""
-        return _least(lambda epsilon0: self.make(epsilon0).error95(n) <= error, LEAST, MOST)
+        return least(lambda epsilon0: self.make(epsilon0).error95(n) <= error, LEAST, MOST)
 
     def epsilon0_of_epsilon(self, epsilon: float, n: int) -> float:
         """The largest whose shuffled batch promises epsilon; 0 where none does."""
-        beyond = _least(lambda epsilon0: not self.keeps(epsilon, epsilon0, n), LEAST, MOST)
+        beyond = least(lambda epsilon0: not self.keeps(epsilon, epsilon0, n), LEAST, MOST)
         if math.isinf(beyond):
             return MOST
         for _ in range(8):  # what is promised is computed to more digits than what was searched
@@ -101,7 +101,7 @@ class _Question:
 
     def people(self, wishes: dict[str, float]) -> float:
         """The least n for two wishes; infinite where none is enough."""
-        return _least(lambda n: self._meets(wishes, math.ceil(n)), 1.0, float(MOST_PEOPLE), tolerance=1e-3)
+        return least(lambda n: self._meets(wishes, math.ceil(n)), 1.0, float(MOST_PEOPLE), tolerance=1e-3)
 
     def _meets(self, wishes: dict[str, float], n: int) -> bool:
         epsilon0 = wishes.get("epsilon0") or self.epsilon0_of_error(wishes["error"], n)
@@ -124,7 +124,7 @@ class _Question:
         found = self.epsilon(epsilon0, n) if math.isfinite(epsilon0) else math.inf
         if math.isinf(epsilon0) or found > ceiling:
             beside = "" if math.isinf(ceiling) else f" at epsilon {ceiling:g}"
-            raise _infeasible(f"an error of {error:g}{beside}", n, self._ways(wishes, found, n))
+            raise infeasible(f"an error of {error:g}{beside}", n, self._ways(wishes, found, n))
         return epsilon0
 
     def _ways(self, wishes: dict[str, float], found: float, n: int) -> dict[str, float]:
@@ -137,7 +137,7 @@ class _Question:
     def _for_epsilon(self, epsilon: float, n: int) -> float:
         epsilon0 = self.epsilon0_of_epsilon(epsilon, n)
         if epsilon0 == 0.0:
-            raise _infeasible(f"epsilon {epsilon:g}", n, {"epsilon": self.epsilon(LEAST, n)})
+            raise infeasible(f"epsilon {epsilon:g}", n, {"epsilon": self.epsilon(LEAST, n)})
         return epsilon0
 
 
@@ -145,7 +145,7 @@ class _Question:
 def _central(question: _Question, epsilon0: float, n: int) -> CentralDP:
     """What is asked again for the point that a search has ended at."""
     honest = honest_people(question.honest, n)
-    return shuffled_vectors(question.make(epsilon0), n=n, delta=question.delta_of(n), honest=honest)
+    return amplify(question.make(epsilon0), n=n, delta=question.delta_of(n), honest=honest)
 
 
 def plan_vectors(
@@ -255,7 +255,7 @@ def _least_people(questions: dict[str, _Question], wishes: dict[str, float], pro
     return math.ceil(best)
 
 
-def _least(true: Callable[[float], bool], low: float, high: float, *, tolerance: float = TOLERANCE) -> float:
+def least(true: Callable[[float], bool], low: float, high: float, *, tolerance: float = TOLERANCE) -> float:
     """The least number from `low` to `high` at which a monotone condition is true, from above; else infinity."""
     if true(low):
         return low
@@ -267,7 +267,7 @@ def _least(true: Callable[[float], bool], low: float, high: float, *, tolerance:
     return high
 
 
-def _infeasible(what: str, n: int, ways: dict[str, float]) -> InfeasibleError:
+def infeasible(what: str, n: int, ways: dict[str, float]) -> InfeasibleError:
     """What is asked for is out of reach: each of these changes alone is enough."""
     words = {"error": "allow an error of {}", "epsilon": "allow epsilon {}", "n": "collect {} people"}
     rounded = {

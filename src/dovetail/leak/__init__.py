@@ -2,7 +2,9 @@
 
 What is guaranteed (epsilon, delta) lives in `account`, real attacks in `attack`.
 
-`vulnerability` is a name of `dovetail` itself; it gives a `Vulnerability`. Here: `exact_vulnerability`, in fractions.
+`vulnerability` is a name of `dovetail` itself; it gives a `Vulnerability`. Here: `exact_vulnerability`, in fractions;
+`linkage`, the chance of naming which report is hers, a `Linkage`; and `message_vulnerability`, where each person
+sends several messages, a `MessageVulnerability`.
 The core of quantitative information flow is in `dovetail.leak.qif`.
 """
 

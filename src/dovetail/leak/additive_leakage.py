@@ -100,7 +100,7 @@ def normal_maximum(k: int) -> float:
 
 
 def normal_limit(channel: KRRChannel, *, n: int) -> float:
-    r"""What V_NS - 1/k tends to for the uniform prior; exact tools give the number itself.
+    r"""Limit of V_NS - 1/k for the uniform prior; exact tools give the number itself.
 
     .. math:: V_{NS} - \frac1k \sim (p - s) \, \frac{\mu_k}{\sqrt{k n}}, \qquad p \ge \frac1k
 
@@ -245,7 +245,7 @@ def monte_carlo_leakage(advantage: Matrix, pmf: Reals, *, n: int, rng: Entropy) 
 
 
 def clipping_threshold(advantage: Matrix, n: int) -> tuple[float, float]:
-    r"""Where draws are cut, and a bound on what that takes from their mean.
+    r"""Threshold at which draws are cut, and a bound on what that takes from their mean.
 
     .. math:: c = \frac{D}{\sqrt n} \left( \sqrt{\tfrac12 \ln(A + 1)} + \sqrt{\tfrac12 \ln(1/\tau)} \right),
               \qquad E (X - c)^+ \le \frac{\tau D}{4 \sqrt{n \ln(1/\tau) / 2}}

@@ -43,10 +43,12 @@ from dovetail.leak.query import Query
 MOST_PEOPLE = 10**9  # beyond, the window of three kinds of report takes minutes
 SMALLEST_LEAKAGE = 1e-270  # leakage below is only known to be below
 SMALLEST_CELL = 1e-307
+_TINY = 1e-8  # a leakage below it is bounded, not sampled
+_MOST_SEARCHED = 500  # actions, a search for each
 
 
 def iid_leakage(joint: Matrix, *, n: int, rng: Entropy | None = None) -> AdditiveLeakage:
-    r"""What n shuffled reports add to the expected gain on one person.
+    r"""Leakage of n shuffled reports: what they add to the expected gain on one person.
 
     .. math:: V_g - V_g(\pi) = E_{z \sim \mathrm{Mult}(n, q)} \left( \max_a \langle G_a - G_{a_0}, z / n \rangle
               \right)^+, \qquad G_{a v} = J_{a v} / q_v, \quad J = g \, \mathrm{diag}(\pi) \, R, \quad q = \pi R
@@ -64,12 +66,14 @@ def iid_leakage(joint: Matrix, *, n: int, rng: Entropy | None = None) -> Additiv
     Raises
     ------
     UnsupportedError
-        More than 4e8 histograms times actions with at least four kinds of report, and no `rng`.
+        More than 4e8 histograms times actions with at least four kinds of report, no `rng`, and more than 1e-8 by
+        Chernoff's inequality.
 
     Notes
     -----
     Kinds of report that say the same are merged. One sum over a window for two kinds, two for three (1e6 people:
-    about a second); otherwise all histograms are enumerated. The window widens until what lies outside is
+    about a second); otherwise all histograms are enumerated, and beyond 4e8 of them times actions bounded by
+    Chernoff's inequality where that leaves below 1e-8, else sampled. The window widens until what lies outside is
     negligible beside the leakage, however small that is down to 1e-270.
 
     Source
@@ -88,6 +92,8 @@ def iid_leakage(joint: Matrix, *, n: int, rng: Entropy | None = None) -> Additiv
         return _sum_until_negligible(advantage, pmf, n, moved)
     if is_enumerable(n, kinds, actions=len(advantage)):
         return _with_rounding(enumerate_histograms(advantage, pmf, n) / n, moved, n, "enumerated")
+    if len(advantage) <= _MOST_SEARCHED and (most := chernoff_bound(advantage, pmf, n)) <= _TINY:
+        return AdditiveLeakage.from_bracket(0.0, most + moved)
     if rng is not None:
         return monte_carlo_leakage(advantage, pmf, n=n, rng=rng)
     raise UnsupportedError(
@@ -146,7 +152,7 @@ MOST_VALUES = 10_000
 
 
 def distance_leakage(k: int, contrast: float, *, n: int) -> AdditiveLeakage:
-    r"""What n shuffled reports add, uniform prior.
+    r"""Leakage of n shuffled reports, uniform prior.
 
     .. math:: V = 1 - \frac{1}{k-1} \sum_{c=0}^{k-2} E \min(P_c, 1 - P_c), \qquad
               P_c = \frac{c+1}{k} + (p - s) \left( \frac Xn - \frac{c+1}{k} \right), \quad
@@ -201,7 +207,7 @@ MOST_GROUPS = 200  # distinct prior probabilities
 
 
 def uninformed_leakage(query: Query, *, rng: Entropy | None) -> tuple[AdditiveLeakage, AdditiveLeakage]:
-    """What shuffled values, and shuffled randomized reports, add to the expected gain."""
+    """Leakage of shuffled values, and of shuffled randomized reports."""
     krr = query.krr
     if krr is not None and query.uniform and (query.is_tries_gain or query.is_distance_gain):
         return _uniform_prior_leakage(query, krr)
@@ -220,7 +226,7 @@ def _uniform_prior_leakage(query: Query, krr: KRRChannel) -> tuple[AdditiveLeaka
 
 
 def _least_loaded_leakage(query: Query) -> AdditiveLeakage:
-    """What the least loaded bins miss: what the others hold beyond their share."""
+    """Leakage of the least loaded bins: what the others hold beyond their share."""
     try:
         return top_t_leakage(query.n, query.k, query.k - query.tries)
     except UnsupportedError as error:
@@ -244,7 +250,10 @@ def shuffled_leakage(query: Query, *, n: int, rng: Entropy | None) -> AdditiveLe
     if query.is_bayes and n > 1 and kinds > 3 and not is_enumerable(n, kinds, actions=kinds):
         shares, counts = np.unique(query.prior[query.prior > 0.0], return_counts=True)
         if shares.size <= MOST_GROUPS:
-            load = max_load_unequal(n, tuple(Bins(int(c), float(p)) for p, c in zip(shares, counts, strict=True)))
+            try:
+                load = max_load_unequal(n, tuple(Bins(int(c), float(p)) for p, c in zip(shares, counts, strict=True)))
+            except UnsupportedError:  # too many terms: as a channel
+                return iid_leakage(query.identity_joint(), n=n, rng=rng)
             return AdditiveLeakage.from_error(
                 max(0.0, load.value / n - float(shares[-1])), load.error_bound / n, load.method
             )
@@ -270,11 +279,12 @@ def single_report_leakage(query: Query) -> float:
 # Exact additive leakage beside other people whose values are known: the others' reports are independent draws.
 
 
+SLAB = 65_536  # cells of a distribution that are looked at together
 DIRECT_PRODUCTS = 10_000_000  # products of a convolution that is summed term by term
 
 
 def known_others_leakage(joint: Matrix, others: list[IndependentReports]) -> AdditiveLeakage:
-    r"""What the shuffled reports add when the others' reports are independent draws of known distributions.
+    r"""Leakage of shuffled reports when the others' reports are independent draws of known distributions.
 
     .. math:: V_g - V_g(\pi) = \sum_z \left( \max_a \sum_v H_{a v} \, T(z - e_v) \right)^+, \qquad
               H = g \, \mathrm{diag}(\pi) \, R - \text{its row of the best prior action}
@@ -303,7 +313,9 @@ def known_others_leakage(joint: Matrix, others: list[IndependentReports]) -> Add
     window = poisson_multinomial(others)
     # one cell of padding on each axis takes the target's own report
     pmf = np.pad(window.chances, [(1, 1)] * window.chances.ndim)
-    total = math.fsum(_slice_gain(advantage, pmf, place) for place in range(1, pmf.shape[0]))
+    step = max(1, SLAB // math.prod(pmf.shape[1:]))
+    slabs = (range(1, pmf.shape[0])[start : start + step] for start in range(0, pmf.shape[0] - 1, step))
+    total = math.fsum(gain for places in slabs for gain in _gains(advantage, pmf, places))
     # an error of the distribution costs at most its sum of absolute values times this
     scale = float(np.abs(advantage).max(axis=0).sum())
     # the transform leaves about an ulp of the largest cell in each cell, and phases of n reports are good to n ulps:
@@ -314,19 +326,21 @@ def known_others_leakage(joint: Matrix, others: list[IndependentReports]) -> Add
     return AdditiveLeakage.from_error(total, rounding + 4.0 * scale * window.outside, "exact sum")
 
 
-def _slice_gain(advantage: Matrix, pmf: Reals, place: int) -> float:
-    """All histograms with one count of the first kind."""
-    ends = tuple(slice(1, None) for _ in pmf.shape[1:])
-    best: Reals = np.zeros([size - 1 for size in pmf.shape[1:]])
-    shifted = [pmf[place - 1][ends]]
+def _gains(advantage: Matrix, pmf: Reals, places: range) -> Reals:
+    """All histograms with this count of the first kind, for each of these places (places,)."""
+    shape = (len(places), *(size - 1 for size in pmf.shape[1:]))
+    here, before = pmf[places.start : places.stop], pmf[places.start - 1 : places.stop - 1]
+    ends = (slice(None), *(slice(1, None) for _ in pmf.shape[1:]))
+    shifted = [before[ends]]
     for axis in range(1, pmf.ndim):
-        back = tuple(slice(0, -1) if other == axis else slice(1, None) for other in range(1, pmf.ndim))
-        shifted.append(pmf[place][back])
-    shifted.append(pmf[place][ends])
+        back = (slice(0, -1) if other == axis else slice(1, None) for other in range(1, pmf.ndim))
+        shifted.append(here[slice(None), *back])
+    shifted.append(here[ends])
+    best: Reals = np.zeros(shape)
     for row in advantage:
         gain = sum(h * cell for h, cell in zip(row, shifted, strict=True))
         np.maximum(best, gain, out=best)
-    return float(best.sum())
+    return np.asarray(best.reshape(len(places), -1).sum(axis=1))
 
 
 def binary_known_others_leakage(contrast: float, others: list[IndependentReports]) -> AdditiveLeakage:
@@ -506,7 +520,7 @@ SOURCE_STRONG = (
 def strong_leakage(
     query: Query, known: tuple[int, ...] | None, *, rng: Entropy | None
 ) -> tuple[AdditiveLeakage, AdditiveLeakage]:
-    """What shuffled values, and shuffled randomized reports, add beside the knowledge."""
+    """Leakage of shuffled values, and of shuffled randomized reports, beside the knowledge."""
     if known is None:
         upper = blanket_upper_bound(_require_uniform_krr(query, "A bracket for every knowledge"), n=query.n)
         lower = uninformed_leakage(query, rng=rng)[1].lower

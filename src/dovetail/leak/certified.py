@@ -22,7 +22,7 @@ Ball = Any  # flint.arb
 
 
 def certified_leakage(query: Query) -> tuple[AdditiveLeakage, AdditiveLeakage]:
-    """What shuffled values, and shuffled randomized reports, add: proved ends."""
+    """Leakage of shuffled values, and of shuffled randomized reports: certified intervals."""
     krr = query.krr
     if krr is None or not query.uniform or not query.is_bayes or krr.keep < krr.lie:
         raise UnsupportedError(

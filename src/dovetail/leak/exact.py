@@ -104,7 +104,7 @@ def histogram_count(n: int, kinds: int) -> int:
 
 
 def is_enumerable(n: int, kinds: int, *, actions: int) -> bool:
-    """Whether so many histograms and actions are few enough to go through one by one."""
+    """True if so many histograms and actions are few enough to go through one by one."""
     return histogram_count(n, kinds) * actions <= MOST_SUMS
 
 
@@ -232,7 +232,7 @@ def window_sizes(groups: list[IndependentReports]) -> tuple[list[int], list[int]
 
 
 def cell_count(groups: list[IndependentReports]) -> int:
-    """How many cells `poisson_multinomial` would hold."""
+    """Number of cells that `poisson_multinomial` would hold."""
     return math.prod(window_sizes(groups)[1])
 
 

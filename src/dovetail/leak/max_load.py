@@ -73,7 +73,7 @@ def _sum_arrays(
 
 
 class Tolerances(NamedTuple):
-    """What each cut of the sum may cost, in balls; (i) .. (v) of the notes in `max_load_gap`."""
+    """Cost that each cut of the sum may have, in balls; (i) .. (v) of the notes in `max_load_gap`."""
 
     nodes: float = 1e-18
     dropped: float = 1e-18
@@ -89,7 +89,7 @@ SHORTENED = 1e-7  # of sqrt(n/k), about the gap itself: what nodes that are left
 
 @dataclass(frozen=True, eq=False)
 class Truncation:
-    """Which terms of the double sum are kept, and what the others can amount to."""
+    """Terms of the double sum that are kept, and an upper bound on the others."""
 
     n: int
     k: int

@@ -48,7 +48,7 @@ class Query:
 
     @property
     def uniform(self) -> bool:
-        """Whether every value is equally likely beforehand."""
+        """True if every value is equally likely beforehand."""
         return bool(np.ptp(self.prior) == 0.0)
 
     @property
@@ -58,17 +58,17 @@ class Query:
 
     @property
     def is_distance_gain(self) -> bool:
-        """Whether the gain falls with the distance of the guess from the value."""
+        """True if the gain falls with the distance of the guess from the value."""
         return isinstance(self.gain, str) and self.gain == "distance"
 
     @property
     def is_tries_gain(self) -> bool:
-        """Whether the gain is to name the value within `tries` guesses."""
+        """True if the gain is to name the value within `tries` guesses."""
         return isinstance(self.gain, str) and self.gain == "tries"
 
     @property
     def is_bayes(self) -> bool:
-        """Whether the gain is to name the value in one try: Bayes vulnerability."""
+        """True if the gain is to name the value in one try: Bayes vulnerability."""
         return self.is_tries_gain and self.tries == 1
 
     def gains(self) -> Matrix:
@@ -149,7 +149,7 @@ def _gain(gain: Any, k: int) -> Any:
 
 
 def parse_known_histogram(known: object, *, k: int, n: int) -> tuple[int, ...]:
-    """How many others are known to hold each value; at most n - 1 in all."""
+    """Read how many others are known to hold each value; at most n - 1 in all."""
     if not isinstance(known, Sequence | np.ndarray) or isinstance(known, str) or len(known) != k:
         raise refuse("known", f"a histogram of {k} counts, one per value", known)
     counts = tuple(whole("known", count, least=0) for count in known)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from dovetail.core.errors import OutputError, StorageError
@@ -29,8 +33,6 @@ def write_whole(target: Path, *, mode: int = 0o666) -> Iterator[Path]:
     OutputError, StorageError
         When there is no place for it, and when the disk does not take it.
     """
-    import polars as pl  # which writes tables, and has errors of its own
-
     scratch = target.with_name(f".{target.stem}-{uuid4().hex[:12]}{target.suffix}")
     try:
         scratch.touch(mode=mode, exist_ok=False)
@@ -39,11 +41,37 @@ def write_whole(target: Path, *, mode: int = 0o666) -> Iterator[Path]:
     try:
         yield scratch
         scratch.replace(target)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except _faults_of_disks() as error:
         why = getattr(error, "strerror", None) or error
         raise StorageError(f"{target}: could not be written ({why}); nothing was left.") from None
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _faults_of_disks() -> tuple[type[Exception], ...]:
+    """Errors of writing a file; polars, where it is loaded, has its own."""
+    polars = sys.modules.get("polars")
+    return (OSError,) if polars is None else (OSError, polars.exceptions.PolarsError)
+
+
+def replace_durably(target: Path, content: bytes) -> None:
+    """Replace a file at once or not at all, and for good: a power cut undoes nothing.
+
+    It keeps its mode, since servers may read it as another user; a new file is its owner's alone.
+
+    Raises
+    ------
+    OutputError, StorageError
+    """
+    with write_whole(target, mode=0o600) as scratch:
+        scratch.write_bytes(content)
+        if target.exists():
+            scratch.chmod(target.stat().st_mode & 0o777)
+        sync(scratch)
+    try:
+        sync(target.parent)
+    except OSError as error:
+        raise StorageError(f"{target}: was written, but may be lost in a power cut ({error.strerror}).") from None
 
 
 # Writing a folder of results so that it is either complete or not there.
@@ -127,7 +155,7 @@ def sync(path: Path) -> None:
 
 
 def put_once(place: Path, content: bytes) -> None:
-    """Create a file at once, completely and on disk; whoever comes second keeps the first one's.
+    """Create a file at once, completely and on disk; anybody who comes second keeps the first one's.
 
     Raises
     ------
@@ -145,3 +173,50 @@ def put_once(place: Path, content: bytes) -> None:
     finally:
         Path(scratch).unlink()
     sync(place.parent)
+
+
+# What a process had done when it was killed.
+
+
+@dataclass(frozen=True)
+class LineJournal:
+    """JSON values in a file, one a line: a killed process loses none that was appended.
+
+    Only the file's owner may read it. A line that was cut off is none.
+
+    Parameters
+    ----------
+    place : Path
+    """
+
+    place: Path
+
+    def read(self) -> list[Any]:
+        """All values, in the order in which they were appended; none where there is no file.
+
+        Raises
+        ------
+        OSError, UnicodeDecodeError
+        """
+        found = []
+        for line in self.place.read_text(encoding="ascii").splitlines() if self.place.exists() else ():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found
+
+    def append(self, value: Any) -> None:
+        """Write one more.
+
+        Raises
+        ------
+        OSError
+            When the disk does not take it.
+        """
+        descriptor = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                file.write(b"" if file.read() == b"\n" else b"\n")  # ends a line that was cut off
+            file.write(json.dumps(value).encode("ascii") + b"\n")

@@ -1,4 +1,4 @@
-"""The private release ledger: the same table is released once, and whoever asks again gets the same reports.
+"""The private release ledger: the same table is released once, and anybody who asks again gets the same reports.
 
 A second draw about the same people is a second release: its budget adds. The ledger recognises a table by a keyed
 fingerprint (BLAKE2b under a key that never leaves the ledger), holds no private values, only reports that were
@@ -12,21 +12,146 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from hashlib import blake2b
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import polars as pl
 import typer
 from numpy.typing import NDArray
 
 from dovetail.core.display import mute
-from dovetail.core.errors import UnsupportedError
-from dovetail.ledger.store import EntryStore, Prints, fingerprint, fingerprints
+from dovetail.core.errors import OutputError, StorageError, UnsupportedError
+from dovetail.core.extras import pl
+from dovetail.core.guarantee import LocalDP
+from dovetail.ledger.files import put_once, sync
 from dovetail_protocol.budget import cost
+
+# What every private ledger stands on: numbered entries, each whole and on disk or not there, and keyed fingerprints.
+#
+# An entry is a folder with a record in JSON, and whatever files go with it. The key never leaves the ledger's folder.
+
+Prints = NDArray[np.uint64]  # (n,), keyed fingerprints
+
+_RECORD, _KEY, _KEY_BYTES = "record.json", "key", 32
+_UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)
+_Found = TypeVar("_Found")
+
+
+def fingerprint(content: bytes, key: bytes) -> str:
+    """Fingerprint of a whole content, 20 bytes as text: tells nothing to anybody who lacks the key."""
+    return blake2b(content, key=key, digest_size=20).hexdigest()
+
+
+def fingerprints(contents: Iterable[bytes], key: bytes) -> Prints:
+    """Fingerprints of many small contents, 8 bytes each, in their order."""
+    return np.frombuffer(b"".join(blake2b(one, key=key, digest_size=8).digest() for one in contents), dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class EntryStore:
+    """The folder of a ledger.
+
+    Parameters
+    ----------
+    folder : Path
+        Private: readable by its owner only.
+    name : str
+        For errors: "release ledger".
+
+    Raises
+    ------
+    OutputError, StorageError
+        For a ledger that is damaged, has lost its key or cannot be written.
+    """
+
+    folder: Path
+    name: str
+
+    def numbers(self) -> list[int]:
+        """Numbers of all entries, ascending."""
+        return sorted(int(place.name) for place in self.folder.glob("[0-9]*") if place.name.isdigit())
+
+    def place(self, number: int) -> Path:
+        """The folder of an entry."""
+        return self.folder / f"{number:06d}"
+
+    def key(self, *, fresh: bool) -> bytes:
+        """The ledger's key; only a `fresh` ledger, without entries, may begin one."""
+        place = self.folder / _KEY
+        if not fresh and not place.exists():
+            raise OutputError(f"{self.folder}: the {self.name} has lost its key; restore it from a backup.")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not place.exists():
+                put_once(place, os.urandom(_KEY_BYTES))
+            key = place.read_bytes()
+        except OSError as error:
+            raise OutputError(
+                f"{self.folder}: the {self.name} cannot be used ({error.strerror}); nothing was released. "
+                "Name a private folder with --ledger or DOVETAIL_LEDGER."
+            ) from None
+        if len(key) != _KEY_BYTES:
+            raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
+        return key
+
+    def records(self, make: Callable[[dict[str, Any]], _Found], *, after: int = 0) -> list[_Found]:
+        """The records of all entries with higher numbers than `after`, in order, each made into an object."""
+        return [
+            self.read(number, lambda place: make(json.loads((place / _RECORD).read_text())))
+            for number in self.numbers()
+            if number > after
+        ]
+
+    def read(self, number: int, look: Callable[[Path], _Found]) -> _Found:
+        """Read the folder of an entry by `look`; a fault that it meets or raises is damage."""
+        try:
+            return look(self.place(number))
+        except (*_UNREADABLE, pl.exceptions.PolarsError) as error:
+            raise self._damaged(error) from None
+
+    def put(self, number: int, record: dict[str, Any], fill: Callable[[Path], None]) -> None:
+        """Keep an entry before anybody sees what it is about: its files are on disk, then its name is, or nothing is.
+
+        Raises
+        ------
+        StorageError
+            Also when another entry has this number by now.
+        """
+        try:
+            scratch = Path(tempfile.mkdtemp(dir=self.folder))
+            try:
+                fill(scratch)
+                (scratch / _RECORD).write_text(json.dumps(record))
+                for path in (*scratch.iterdir(), scratch):
+                    sync(path)
+                if self.place(number).exists():
+                    raise self.overtaken()
+                scratch.rename(self.place(number))
+                sync(self.folder)  # what a power cut forgets would be drawn again, with other noise
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+        except StorageError:
+            raise
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StorageError(
+                f"{self.folder}: the release could not be recorded ({error}); nothing was released."
+            ) from None
+
+    def overtaken(self) -> StorageError:
+        """The error for the second of two runs at once."""
+        return StorageError(
+            f"{self.folder}: another run has just recorded a release; nothing was released. Run again."
+        )
+
+    def _damaged(self, error: Exception) -> OutputError:
+        return OutputError(f"{self.folder}: the {self.name} is damaged ({error}); restore it from a backup.")
+
 
 # What a release ledger is asked, what it keeps of a release, and what it answers.
 
@@ -50,10 +175,11 @@ class LedgerEntry:
     schema_version: int = 2
     note: str = ""  # what else adding up releases needs to know
     dummies: int = 0  # most that the shuffler has added to the reports of n people
+    dropped: int = 0  # most of them that the shuffler has left out
     manifest: str = ""  # of a release in many files: SHA-256 of their list; other releases lie in the ledger itself
 
     def is_what(self, request: ReleaseRequest) -> bool:
-        """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
+        """True if its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
         made, asked = ((one.epsilon, one.alpha, one.shuffler, one.n) for one in (self, request))
         return made == asked
 
@@ -61,7 +187,7 @@ class LedgerEntry:
 @mute
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """What a release is asked for, in canonical form: the same people and values in any order give the same bytes.
+    """Request to the release ledger, in canonical form: the same people and values in any order give the same bytes.
 
     Parameters
     ----------
@@ -72,7 +198,7 @@ class ReleaseRequest:
     groups : bytes
         Who is in a group with whom.
     people : list of str
-        Names of the people, where the table has them: whoever took part before adds up.
+        Names of the people, where the table has them: anybody who took part before adds up.
     epsilon, alpha, n, shuffler
         For the record; `epsilon` is what nobody spends more than.
     unit : float, nats, optional
@@ -87,6 +213,8 @@ class ReleaseRequest:
         What else adding up releases needs to know, such as a limit; no values.
     dummies : int
         Most reports of nobody that are released with those of the people.
+    dropped : int
+        Most reports of the people that are left out.
     """
 
     table: bytes
@@ -103,6 +231,12 @@ class ReleaseRequest:
     after: int | None = None
     note: str = ""
     dummies: int = 0
+    dropped: int = 0
+
+
+def charged(promise: LocalDP) -> float:
+    """Epsilon that a report adds to the ledger; infinite with a delta, as the ledger adds epsilons alone."""
+    return promise.epsilon if promise.delta == 0.0 else inf
 
 
 def everybody(people: list[str]) -> bytes:
@@ -229,7 +363,7 @@ class ReleaseLedger:
         sent = np.ones(people.size, np.int64) if request.sent is None else request.sent
         entry = LedgerEntry(
             after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit,
-            note=request.note, dummies=request.dummies,
+            note=request.note, dummies=request.dummies, dropped=request.dropped,
         )  # fmt: skip
         self._write(entry, draw(), people, sent, rounds)
         return entry
@@ -260,12 +394,12 @@ class ReleaseLedger:
         return total
 
     def known(self, rounds: list[str], entries: list[LedgerEntry]) -> NDArray[np.bool_]:
-        """Which of these reports were released before, by their names as in `ReleaseRequest.rounds`."""
+        """Mark the reports that were released before, by their names as in `ReleaseRequest.rounds`."""
         key = self._store.key(fresh=False) if entries else b""
         return self._known(_prints(rounds, key), entries)
 
     def fingerprint(self, content: bytes) -> str:
-        """Of anything, under the ledger's key: equal for equal contents, and telling nothing to whoever lacks it."""
+        """Fingerprint of anything under the ledger's key, which tells nothing to those who lack it."""
         return fingerprint(content, self._store.key(fresh=not self._store.numbers()))
 
     def people_key(self) -> bytes:
@@ -273,13 +407,13 @@ class ReleaseLedger:
         return self._store.key(fresh=not self._store.numbers())
 
     def meets(self, entry: LedgerEntry, people: Prints) -> bool:
-        """Whether any of these people, sorted, took part in that release; neither list need fit into memory."""
+        """True if any of these people, sorted, took part in that release; neither list need fit into memory."""
         theirs = self._array(entry, _PEOPLE, mapped=True)
         pieces = (people[start : start + _PIECE] for start in range(0, people.size, _PIECE))
         return bool(theirs.size) and any(bool(_found(theirs, piece).any()) for piece in pieces)
 
     def same_people(self, entry: LedgerEntry, people: Prints) -> bool:
-        """Whether exactly these people, sorted, took part in that release."""
+        """True if exactly these people, sorted, took part in that release."""
         theirs = self._array(entry, _PEOPLE, mapped=True)
         pieces = range(0, people.size, _PIECE)
         return theirs.size == people.size > 0 and all(
@@ -310,7 +444,7 @@ class ReleaseLedger:
         )
 
     def _meets(self, entry: LedgerEntry, people: Prints) -> bool:
-        """Whether any of these people took part in that release."""
+        """True if any of these people took part in that release."""
         return bool(people.size and self._sent(entry, people).any())
 
     def _sent(self, entry: LedgerEntry, people: Prints) -> Counts:
@@ -352,7 +486,7 @@ class ReleaseLedger:
     def _read(self, entry: LedgerEntry) -> pl.DataFrame:
         def read(place: Path) -> pl.DataFrame:
             reports = pl.read_parquet(place / _REPORTS)
-            if not entry.n <= reports.height <= entry.n + entry.dummies:
+            if not entry.n - entry.dropped <= reports.height <= entry.n + entry.dummies:
                 raise ValueError(f"{reports.height} reports instead of {entry.n} in release {entry.number}")
             return reports
 
@@ -369,7 +503,9 @@ class ReleaseLedger:
         self._put_entry(entry, fill)
 
     def _put_entry(self, entry: LedgerEntry, fill: Callable[[Path], None]) -> None:
-        record = {name: value for name, value in asdict(entry).items() if name != "manifest" or value}
+        record = {
+            name: value for name, value in asdict(entry).items() if name not in ("manifest", "dropped") or value
+        }
         self._store.put(entry.number, {**record, "alpha": repr(entry.alpha)}, fill)
 
 
@@ -382,7 +518,7 @@ def _other_terms(same: list[LedgerEntry]) -> UnsupportedError:
 
 
 def _found(theirs: Prints, people: Prints) -> NDArray[np.bool_]:
-    """Which of these people are among those, who are sorted."""
+    """Mark those of these people who are among the others, who are sorted."""
     place = np.minimum(np.searchsorted(theirs, people), theirs.size - 1)
     return np.asarray(theirs[place] == people)
 

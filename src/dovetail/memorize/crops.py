@@ -46,7 +46,7 @@ class Box:
         return self.x0, self.y0, self.x1, self.y1
 
     def meets(self, other: Box) -> bool:
-        """Whether they share an area."""
+        """True if they share an area."""
         return self.x0 < other.x1 and other.x0 < self.x1 and self.y0 < other.y1 and other.y0 < self.y1
 
 
@@ -145,7 +145,7 @@ def _hopeless(width: float, best: Box, height: int, objective: Objective) -> boo
 
 
 def _gaps(taken: list[_Interval], height: int) -> list[_Interval]:
-    """What intervals leave of [0, height), from the top."""
+    """Gaps that intervals leave of [0, height), from the top."""
     free: list[_Interval] = []
     start: float = 0
     for low, high in sorted(taken):

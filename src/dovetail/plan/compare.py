@@ -8,7 +8,7 @@ from itertools import combinations, islice
 from math import exp, expm1, inf, isinf, log2, sqrt
 from typing import Any, Literal, get_args
 
-from dovetail.account.clones import ClonePair
+from dovetail.account.accountant import Accountant
 from dovetail.core.certified import Bracket
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import MOST_PEOPLE, whole
@@ -17,8 +17,8 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.progress import Tick, no_tick
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.plan.families import CalibratedRandomizer, calibrate, families, guaranteed_epsilon
 from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import CalibratedRandomizer, calibrate, families, guaranteed_epsilon
 
 # What three adversaries learn from one batch: one knows nothing, one everybody else, one the order.
 
@@ -37,7 +37,7 @@ BLANKET = "what is left when every truthful answer of the others is revealed"
 
 @dataclass(frozen=True)
 class AdversaryLeakage:
-    """How much better an adversary names one person's value in one try; uniform prior.
+    """Leakage to one adversary who names one person's value in one try; uniform prior.
 
     Parameters
     ----------
@@ -185,11 +185,11 @@ def central_leakage_bound(epsilon0: float, *, n: int, k: int) -> float:
     Examples
     --------
     >>> round(central_leakage_bound(1.0, n=10_000, k=2), 6)
-    0.002514
+    0.002319
     """
-    pair = ClonePair(epsilon0, n)
+    shuffled = Accountant(epsilon0, n=n)
     ladder = [epsilon0 * STEP**-step for step in range(int(log2(n)) + 4)]
-    return min(additive_leakage_bound(epsilon, pair.delta(epsilon).upper, k=k) for epsilon in (*ladder, 0.0))
+    return min(additive_leakage_bound(epsilon, shuffled.delta(epsilon), k=k) for epsilon in (*ladder, 0.0))
 
 
 def _channel(randomizer: FrequencyRandomizer) -> Channel:
@@ -287,7 +287,7 @@ class ComparedMechanism:
         return f"{self.randomizer} {'only' if self.shuffler == 'none' else 'and shuffle'}"
 
     def leak(self, adversary: Adversary) -> AdversaryLeakage | str:
-        """What this adversary learns."""
+        """Leakage to this adversary."""
         return {"uninformed": self.uninformed, "strong": self.strong, "colluding": self.colluding}[adversary]
 
 
@@ -329,7 +329,7 @@ class MechanismComparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the adversaries disagree on the order, and where an order is not decided."""
+        """Say where the adversaries disagree on the order, and where an order is not decided."""
         return (*_reversals(self), *_overlaps(self))
 
     def document(self) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def _upper_end(one: ComparedMechanism, adversary: Adversary) -> float:
 
 
 def _leaks_less(one: ComparedMechanism, other: ComparedMechanism, adversary: Adversary) -> bool:
-    """Whether the one certainly leaks less."""
+    """True if the one certainly leaks less."""
     first, second = one.leak(adversary), other.leak(adversary)
     if isinstance(first, str) or isinstance(second, str):
         return False
@@ -404,7 +404,7 @@ def _overlaps(found: MechanismComparison) -> Iterator[str]:
 
 
 def _has_bracket(one: ComparedMechanism, other: ComparedMechanism, adversary: Adversary) -> bool:
-    """Whether the leakage of either is known only as an interval."""
+    """True if the leakage of either is known only as an interval."""
     leaks = (one.leak(adversary), other.leak(adversary))
     return any(not isinstance(leak, str) and leak.method in ("sampled", "bracket") for leak in leaks)
 
@@ -425,7 +425,7 @@ def compare_mechanisms(
     rng: Entropy | None = None,
     progress: Tick = no_tick,
 ) -> MechanismComparison:
-    r"""Which mechanism leaks least at a wanted accuracy, and to whom?
+    r"""Compare mechanisms of one accuracy by what they leak to three adversaries.
 
     Every kind of randomizer gets the least epsilon0 that reaches the error, once with its reports linked to their
     senders (the paper's N) and once in uniformly random order (NS); beside them the values themselves in random
@@ -531,7 +531,7 @@ def _rows(
 
 
 def _shuffle_only(requirements: Requirements) -> ComparedMechanism:
-    """The values themselves in random order (Proposition 20); whoever knows all others subtracts them."""
+    """The values themselves in random order (Proposition 20); anybody who knows all others subtracts them."""
     k, _ = _domain_and_error(requirements)
     seen = vulnerability(
         KRRChannel(k, keep=2, lie=1), n=requirements.honest

@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import hypot, sqrt
+from typing import Any, Literal, TypeVar
 
 from dovetail.account.bound import bracket_root, log_ratio
 from dovetail.account.dummies import (
     MOST_EPSILON,
     MOST_PEOPLE,
     UserDummiesLaw,
+    dummies_for_rounds,
     dummies_guarantee,
+    sparse_guarantee,
     user_dummies_for,
     user_dummies_guarantee,
 )
-from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
+from dovetail.account.gaussian_dummies import Message, message_for
+from dovetail.core.checks import privacy_budget, refuse, share, whole, word
 from dovetail.core.errors import ParameterError
+from dovetail.core.estimate import Z95, noise_reach
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.noise_reach import noise_reach
 from dovetail.core.verdict import judge_central
-from dovetail.estimate.accuracy import Z95, Accuracy
-from dovetail.estimate.dummies import mean_grid
-from dovetail.plan.families import default_delta, honest_people
+from dovetail.estimate.accuracy import Accuracy
+from dovetail.estimate.dummies import digits_squared_error, mean_grid
 from dovetail.plan.infeasible import round_up_to_three_digits
+from dovetail.plan.requirements import error_below
+from dovetail.plan.search import default_delta, honest_people
 from dovetail.randomize.sampling.open_reports import MOST_POINTS
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.shuffle.sampling.dummies import (
+    AddedDummies,
+    Dummies,
+    GaussianDummies,
+    SeveralDummies,
+    SparseDummies,
+    UserDummies,
+)
 from dovetail_protocol.checks import number_range
 from dovetail_protocol.dummies import CAP
+from dovetail_protocol.mechanism import size
 from dovetail_protocol.messages import planned_bytes
-from dovetail_protocol.symbols import size
 
+MOST_DIGITS = 10
 LARGEST_EPSILON = 20.0  # beyond it counts are all but exact
 
 
 class TrustingPlan:
-    """What every plan says that trusts somebody with dummies."""
+    """Base of plans that trust the shuffler or people with dummies."""
 
     n: int
-    dummies: Dummies | UserDummies
+    dummies: AddedDummies | SparseDummies | UserDummies
     central: CentralDP
     accuracy: Accuracy
     span: tuple[float, float] | None
@@ -51,50 +65,86 @@ class TrustingPlan:
     @property
     def grid(self) -> float | None:
         """Width of a step, for the mean of a number."""
-        return None if self.span is None else (self.span[1] - self.span[0]) / (self.dummies.k - 1)
+        return None if self.span is None else (self.span[1] - self.span[0]) / (self.points - 1)
+
+    @property
+    def points(self) -> int:
+        """Of the grid that a number is rounded to; values of a list otherwise."""
+        return self.dummies.k
 
     @property
     def measured(self) -> dict[str, Any]:
-        """What a JSON document says of a number's grid."""
+        """Part of a JSON document on a number's grid."""
         return {} if self.span is None else {"lower": self.span[0], "upper": self.span[1], "grid": self.grid}
 
     @property
     def trust_statement(self) -> tuple[str, ...]:
-        """Who has to be trusted with what."""
+        """Say who has to be trusted with what."""
         return self.central.lines()
 
 
 @dataclass(frozen=True)
 class DummiesPlan(TrustingPlan):
-    """What the shuffler adds, what that promises against whom, and how accurate every share is.
+    """Plan of the shuffler's dummies: their guarantee, against whom, and the accuracy of every share.
 
     Parameters
     ----------
     n : int
-    dummies : Dummies
+    asked : float
+        The epsilon that a configuration asks for.
+    kind : "geometric", "gaussian", "sparse" or "digits"
+        Of dummies, as [promise] `dummies` has it.
+    dummies : Dummies, GaussianDummies, SparseDummies, or SeveralDummies of digits
     central : CentralDP
-        With `trust` "shuffler".
+        With `trust` "shuffler"; of all rounds together.
     accuracy : Accuracy
-        Of one share, the same for frequent and rare values; or of the mean.
+        Of one share, the same for frequent and rare values but behind sparse dummies, where it is that of an answer
+        that everybody gives; or of the mean.
     span : lower and upper, optional
-        Of a number, whose mean is planned; symbols are then the points of an even grid.
+        Of a number, whose mean is planned; symbols are then the points of an even grid, or digits.
+    rounds : int
+        Releases about the same people that keep the promise together.
     """
 
     n: int
-    dummies: Dummies
+    asked: float
+    kind: str
+    dummies: AddedDummies | SparseDummies
     central: CentralDP
     accuracy: Accuracy
     span: tuple[float, float] | None = None
+    rounds: int = 1
 
     @property
-    def asked(self) -> float:
-        """The epsilon that a configuration asks for."""
-        return self.dummies.epsilon
+    def points(self) -> int:
+        """Of the grid that a number is rounded to; values of a list otherwise."""
+        return 3**self.reports if self.kind == "digits" else self.dummies.k
+
+    @property
+    def reports(self) -> int:
+        """Of one person."""
+        return 1 if isinstance(self.dummies, SparseDummies) else self.dummies.messages
+
+    @property
+    def added(self) -> int:
+        """Dummies in a batch on average."""
+        return round(self.dummies.total)
 
     @property
     def messages(self) -> int:
-        """Reports in the batch on average: one of each person, and the dummies."""
-        return self.n + self.dummies.k * self.dummies.reach
+        """Reports in the batch on average: those of the people, and the dummies."""
+        kept = float(self.dummies.kept) if isinstance(self.dummies, SparseDummies) else self.reports
+        return round(self.n * kept) + self.added
+
+    @property
+    def count_variance(self) -> float:
+        """Of a count; behind sparse dummies of an answer that nobody gives."""
+        return float(self.dummies.variance(0) if isinstance(self.dummies, SparseDummies) else self.dummies.variance)
+
+    @property
+    def largest_count_error(self) -> int | None:
+        """Where there is one."""
+        return None if isinstance(self.dummies, SparseDummies) else self.dummies.reach
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
@@ -103,6 +153,8 @@ class DummiesPlan(TrustingPlan):
             "trust_statement": list(self.trust_statement),
             "verdict": judge_central(self.central).document(),
             "n": self.n,
+            "kind": self.kind,
+            "rounds": self.rounds,
             "k": self.dummies.k,
             "epsilon0": self.central.colluding,
             "epsilon": self.central.epsilon,
@@ -110,10 +162,11 @@ class DummiesPlan(TrustingPlan):
             "standard_error": self.accuracy.standard_error,
             "error95": self.accuracy.error95,
             "population_error95": self.accuracy.population_error95,
-            "count_standard_deviation": sqrt(self.dummies.variance),
-            "largest_count_error": self.dummies.reach,
-            "dummies_per_value": self.dummies.reach,
-            "dummies": self.dummies.k * self.dummies.reach,
+            "count_standard_deviation": sqrt(self.count_variance),
+            "largest_count_error": self.largest_count_error,
+            "dummies_per_value": self.added / self.dummies.k,
+            "dummies": self.added,
+            "reports_per_person": self.reports,
             "messages": self.messages,
             "message_bytes": self.message_bytes,
             "report_bits": max(1, (self.dummies.k - 1).bit_length()),
@@ -121,8 +174,19 @@ class DummiesPlan(TrustingPlan):
         }
 
 
+Made = TypeVar("Made", bound="DummiesPlan | UserDummiesPlan")
+BEST = "best"  # kind of dummies that the planner takes the better of
+
+
 def plan_with_dummies(
-    *, n: int, k: int, delta: float | None = None, epsilon: float | None = None, error: float | None = None
+    *,
+    n: int,
+    k: int,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    error: float | None = None,
+    dummies: str = BEST,
+    rounds: int = 1,
 ) -> DummiesPlan:
     r"""Plan shares of k values with dummies, for a wanted epsilon or a wanted error.
 
@@ -136,6 +200,11 @@ def plan_with_dummies(
     error : float, above 0, below 1
         What one share may be off with probability 95 %; then the least epsilon is sought. With `epsilon` as well that
         is its ceiling.
+    dummies : "best", "geometric", "gaussian" or "sparse"
+        The best is the better of the first two by the number of rounds. Sparse ones are few and have no delta, but
+        frequent answers pay: the error is that of an answer that everybody gives.
+    rounds : int
+        Releases about the same people that keep epsilon together.
 
     Raises
     ------
@@ -147,52 +216,109 @@ def plan_with_dummies(
     >>> plan = plan_with_dummies(n=100_000, k=1000, epsilon=1.0, delta=1e-6)
     >>> round(plan.accuracy.standard_error * plan.n, 2), plan.dummies.reach
     (2.8, 27)
+    >>> monthly = plan_with_dummies(n=100_000, k=1000, epsilon=1.0, delta=1e-6, rounds=12)
+    >>> monthly.kind, round(monthly.accuracy.standard_error * plan.n, 1)
+    ('gaussian', 20.7)
     """
     people, symbols = whole("n", n, least=1, most=10**12), whole("k", k, least=2, most=1 << 24)
-    slack = default_delta(people) if delta is None else share("delta", delta)
-    if error is None:
-        if epsilon is None:
-            raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what a share may be off.")
-        return _planned(people, Dummies(symbols, privacy_budget("epsilon", epsilon, most=LARGEST_EPSILON), slack))
-    wanted = positive("error", error)
+    kinds = _kinds(dummies, "geometric", "gaussian", alone=("sparse",))
+    slack, many = default_delta(people) if delta is None else share("delta", delta), _rounds(rounds, dummies)
+    if epsilon is None and error is None:
+        raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what a share may be off.")
     most = LARGEST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=LARGEST_EPSILON)
-    best = Dummies(symbols, most, slack)
-    if _error95(best, people) > wanted:
-        least = round_up_to_three_digits(_error95(best, people))
-        raise refuse("error", f"at least {least} with epsilon {most:g} and these people", wanted)
-    low, high = 0.0, most
-    while high - low > 1e-4 * high:
-        middle = 0.5 * (low + high)
+    ways = [_SharesAsked(people, symbols, slack, kind, many) for kind in kinds]
+    if error is None:
+        return _best([partial(one.planned, most) for one in ways])
+    wanted = error_below(1.0, error, question="frequency")
+    return _best([partial(one.reaching, wanted, most=most) for one in ways])
+
+
+def _rounds(rounds: int, dummies: str) -> int:
+    many = whole("rounds", rounds, least=1, most=100_000)
+    if dummies == "sparse" and many > 1:
+        raise refuse("rounds", "1 with sparse dummies", rounds)
+    return many
+
+
+def _kinds(asked: str, *best: str, alone: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What is tried for a kind of dummies."""
+    known = (BEST, *best, *alone)
+    word("dummies", asked, known, f"one of {', '.join(repr(one) for one in known)}")
+    return best if asked == BEST else (asked,)
+
+
+def _best(ways: Sequence[Callable[[], Made]]) -> Made:
+    """The plan of the least epsilon, and among them of the least error; the first refusal where all refuse."""
+    found: list[Made] = []
+    refused: ParameterError | None = None
+    for way in ways:
         try:
-            tried = Dummies(symbols, middle, slack)
-        except ParameterError:  # more dummies than a symbol can have
-            low = middle
-            continue
-        enough = _error95(tried, people) <= wanted
-        low, high, best = (low, middle, tried) if enough else (middle, high, best)
-    return _planned(people, best)
+            found.append(way())
+        except ParameterError as error:
+            refused = refused or error
+    if not found:
+        assert refused is not None
+        raise refused
+    return min(found, key=lambda plan: (plan.asked, plan.accuracy.standard_error))
 
 
-def _error95(dummies: Dummies, n: int) -> float:
-    return _reach95(dummies, n, sampled=0.0)
+@dataclass(frozen=True)
+class _SharesAsked:
+    """Checked requirements of shares, whatever their epsilon."""
 
+    n: int
+    k: int
+    delta: float
+    kind: str
+    rounds: int
 
-def _reach95(dummies: Dummies, n: int, *, sampled: float) -> float:
-    """What a share is off with probability 95 %, with a normal error of so much variance besides."""
-    return float(noise_reach(*dummies.noise.error_law(1.0 / n), sqrt(sampled), 0.95))
+    def drawn(self, epsilon: float) -> Dummies | GaussianDummies | SparseDummies:
+        if self.kind == "sparse":
+            return SparseDummies(self.k, epsilon)
+        return dummies_for_rounds(k=self.k, epsilon=epsilon, delta=self.delta, rounds=self.rounds, law=self.kind)
 
+    def error95(self, dummies: Dummies | GaussianDummies | SparseDummies, *, sampled: float = 0.0) -> float:
+        """Of a share, with a normal error of so much variance besides."""
+        if isinstance(dummies, SparseDummies):
+            return Z95 * sqrt(float(dummies.variance(self.n)) / self.n**2 + sampled)
+        return float(noise_reach(*dummies.noise.error_law(1.0 / self.n), sqrt(sampled), 0.95))
 
-def _planned(n: int, dummies: Dummies) -> DummiesPlan:
-    error = sqrt(dummies.variance) / n
-    accuracy = Accuracy(error, _error95(dummies, n), _reach95(dummies, n, sampled=0.25 / n))
-    return DummiesPlan(n, dummies, dummies_guarantee(dummies, n=n), accuracy)
+    def planned(self, epsilon: float) -> DummiesPlan:
+        dummies = self.drawn(epsilon)
+        if isinstance(dummies, SparseDummies):
+            off, central = sqrt(float(dummies.variance(self.n))) / self.n, sparse_guarantee(dummies, n=self.n)
+        else:
+            off = sqrt(dummies.variance) / self.n
+            central = dummies_guarantee(dummies, n=self.n, delta=self.delta, rounds=self.rounds)
+        accuracy = Accuracy(off, self.error95(dummies), self.error95(dummies, sampled=0.25 / self.n))
+        return DummiesPlan(self.n, epsilon, self.kind, dummies, central, accuracy, rounds=self.rounds)
+
+    def reaching(self, wanted: float, *, most: float) -> DummiesPlan:
+        """The plan of the least epsilon with which a share is off by no more."""
+        return self.planned(self.least_epsilon(wanted, most=most))
+
+    def least_epsilon(self, wanted: float, *, most: float) -> float:
+        """With which a share is off by no more."""
+        off = self.error95(self.drawn(most))
+        if off > wanted:
+            best = round_up_to_three_digits(off)
+            raise refuse("error", f"at least {best} with epsilon {most:g} and these people", wanted)
+        low, high = 0.0, most
+        while high - low > 1e-4 * high:
+            middle = 0.5 * (low + high)
+            try:
+                enough = self.error95(self.drawn(middle)) <= wanted
+            except ParameterError:  # more dummies than a symbol can have
+                enough = False
+            low, high = (low, middle) if enough else (middle, high)
+        return high
 
 
 # The plan where people make the noise together: each sends her answer, and by chance a dummy.
 
 
 NEEDS = {
-    "shuffler": ("question", "n", "k", "delta", "error", "epsilon", "trust"),
+    "shuffler": ("question", "n", "k", "delta", "error", "epsilon", "trust", "dummies", "rounds"),
     "users": ("question", "n", "k", "delta", "error", "epsilon", "trust", "honest"),
 }
 
@@ -205,7 +331,7 @@ def needs(trust: str, question: str) -> set[str]:
 
 @dataclass(frozen=True)
 class UserDummiesPlan(TrustingPlan):
-    """How often people send dummies, what that promises against whom, and how accurate every share is.
+    """Plan of people's dummies: their rate, guarantee, against whom, and the accuracy of every share.
 
     Parameters
     ----------
@@ -316,7 +442,7 @@ def plan_with_user_dummies(
         if epsilon is None:
             raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what a share may be off.")
         return planned(privacy_budget("epsilon", epsilon, most=MOST_EPSILON))
-    bound = positive("error", error)
+    bound = error_below(1.0, error, question="frequency")
     most = MOST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
     share_of_dummies = people * (bound / Z95) ** 2  # (rate / k) (1 - rate / k)
     rate = 1.0 if share_of_dummies >= 0.25 else symbols * 0.5 * (1.0 - sqrt(1.0 - 4.0 * share_of_dummies))
@@ -338,6 +464,8 @@ def plan_mean_with_dummies(
     epsilon: float | None = None,
     error: float | None = None,
     honest: float | None = None,
+    dummies: str = BEST,
+    rounds: int = 1,
 ) -> DummiesPlan | UserDummiesPlan:
     r"""Plan the mean of a number with dummies of the points of a grid, for a wanted epsilon or a wanted error.
 
@@ -355,6 +483,11 @@ def plan_mean_with_dummies(
         What the mean may be off with probability 95 %; then the least epsilon is sought, up to `epsilon` or 20.
     honest : int, or float below 1
         For "users": people who are counted on, or their share; default all.
+    dummies : "best", "geometric", "gaussian" or "digits"
+        For "shuffler": of the points of a grid, or of the ternary digits of a finer one, for which each person sends
+        a report of every digit. The best has the least error; with a `grid` digits are left out.
+    rounds : int
+        Releases about the same people that keep epsilon together.
 
     Raises
     ------
@@ -364,25 +497,34 @@ def plan_mean_with_dummies(
     Examples
     --------
     >>> plan = plan_mean_with_dummies(trust="shuffler", n=100_000, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-6)
-    >>> plan.dummies.k, f"{plan.accuracy.standard_error:.1e}"
-    (43, '6.6e-05')
+    >>> plan.kind, plan.reports, f"{plan.accuracy.standard_error:.1e}"
+    ('digits', 5, '4.3e-05')
     """
     people = whole("n", n, least=1, most=MOST_PEOPLE)
+    word("trust", trust, NEEDS, '"shuffler" or "users"')
     low, high, step = number_range(lower, upper, grid)
     slack, trusted = default_delta(people) if delta is None else share("delta", delta), honest_people(honest, people)
-    asked = _MeanAsked(trust, people, trusted, (low, high), step, slack)
-    if error is None:
-        if epsilon is None:
-            raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what the mean may be off.")
-        return asked.planned(privacy_budget("epsilon", epsilon, most=MOST_EPSILON))
-    target = positive("error", error)
+    if error is None and epsilon is None:
+        raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what the mean may be off.")
     most = MOST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
-    return asked.planned(asked.least_epsilon(target, most=most))
+    kinds = _kinds(dummies, "geometric", "gaussian", "digits") if trust == "shuffler" else ("users",)
+    if step is not None and dummies == "digits":
+        raise ParameterError("`grid` does not go with `dummies` of digits: they are of a power of three of points.")
+    many = _rounds(rounds, dummies)
+    ways = [
+        _MeanAsked(trust, people, trusted, (low, high), step, slack, kind, many)
+        for kind in kinds
+        if step is None or kind != "digits"
+    ]
+    if error is None:
+        return _best([partial(one.planned, most) for one in ways])
+    target = error_below(high - low, error, question="mean")
+    return _best([partial(one.reaching, target, most=most) for one in ways])
 
 
 @dataclass(frozen=True)
 class _MeanAsked:
-    """What a mean is planned for, whatever its epsilon; everything checked."""
+    """Checked requirements of a mean, whatever its epsilon."""
 
     trust: str
     n: int
@@ -390,24 +532,37 @@ class _MeanAsked:
     span: tuple[float, float]
     grid: float | None
     delta: float
+    kind: str
+    rounds: int
 
-    def drawn(self, epsilon: float) -> tuple[Dummies | UserDummies, float]:
+    def drawn(self, epsilon: float) -> tuple[Dummies | GaussianDummies | Message | UserDummies, float]:
         """The dummies, and the standard error of the mean."""
         dummies = mean_dummies(
             self.trust, n=self.n, honest=self.honest, span=self.span, grid=self.grid, epsilon=epsilon,
-            delta=self.delta,
+            delta=self.delta, dummies=self.kind, rounds=self.rounds,
         )  # fmt: skip
-        noise = dummies.variance / self.n**2 if isinstance(dummies, Dummies) else dummies.rate / dummies.k / self.n
-        return dummies, sqrt(_squared_error(dummies.k, self.n, noise)) * (self.span[1] - self.span[0])
+        width = self.span[1] - self.span[0]
+        if isinstance(dummies, Message):
+            return dummies, width * sqrt(digits_squared_error([law.variance for law in dummies.laws], n=self.n))
+        noise = (
+            dummies.rate / dummies.k / self.n if isinstance(dummies, UserDummies) else dummies.variance / self.n**2
+        )
+        return dummies, width * sqrt(_squared_error(dummies.k, self.n, noise))
 
     def planned(self, epsilon: float) -> DummiesPlan | UserDummiesPlan:
         dummies, off = self.drawn(epsilon)
-        sampled = (self.span[1] - self.span[0]) ** 2 / (4.0 * self.n)
-        accuracy = Accuracy(off, Z95 * off, Z95 * sqrt(off**2 + sampled))
-        if isinstance(dummies, Dummies):
-            return DummiesPlan(self.n, dummies, dummies_guarantee(dummies, n=self.n), accuracy, self.span)
-        central = user_dummies_guarantee(dummies, n=self.n, delta=self.delta, honest=self.honest)
-        return UserDummiesPlan(self.n, epsilon, dummies, central, accuracy, self.span)
+        sampled = (self.span[1] - self.span[0]) / sqrt(4.0 * self.n)
+        accuracy = Accuracy(off, Z95 * off, Z95 * hypot(off, sampled))
+        if isinstance(dummies, UserDummies):
+            central = user_dummies_guarantee(dummies, n=self.n, delta=self.delta, honest=self.honest)
+            return UserDummiesPlan(self.n, epsilon, dummies, central, accuracy, self.span)
+        central = dummies_guarantee(dummies, n=self.n, delta=self.delta, rounds=self.rounds)
+        made = SeveralDummies(dummies.laws, (3,) * len(dummies.laws)) if isinstance(dummies, Message) else dummies
+        return DummiesPlan(self.n, epsilon, self.kind, made, central, accuracy, self.span, self.rounds)
+
+    def reaching(self, error: float, *, most: float) -> DummiesPlan | UserDummiesPlan:
+        """The plan of the least epsilon with which the mean is off by no more."""
+        return self.planned(self.least_epsilon(error, most=most))
 
     def least_epsilon(self, error: float, *, most: float) -> float:
         """With which the mean is off by so much, with probability 95 %."""
@@ -425,18 +580,34 @@ class _MeanAsked:
 
 
 def mean_dummies(
-    trust: str, *, n: int, honest: int, span: tuple[float, float], grid: float | None, epsilon: float, delta: float
-) -> Dummies | UserDummies:
+    trust: str,
+    *,
+    n: int,
+    honest: int,
+    span: tuple[float, float],
+    grid: float | None,
+    epsilon: float,
+    delta: float,
+    dummies: str = "geometric",
+    rounds: int = 1,
+) -> Dummies | GaussianDummies | Message | UserDummies:
     """Dummies of the points of a grid on [lower, upper], for the mean of n numbers; what `run` draws, too.
 
     Without a `grid` it is the one of least error, from public numbers alone.
     """
     low, high, step = number_range(*span, grid)
-    if trust == "shuffler":
-        best_grid = mean_grid(n, variance=Dummies(2, epsilon, delta).variance) if step is None else 0
-        return Dummies(best_grid if step is None else _points(low, high, step), epsilon, delta)
-    if step is not None:
-        return user_dummies_for(k=_points(low, high, step), epsilon=epsilon, delta=delta, honest=honest)
+    if trust == "shuffler" and dummies == "digits":
+        return digit_dummies(n, epsilon=epsilon, delta=delta, rounds=rounds)
+    points = None if step is None else _points(low, high, step)
+    if trust == "users":
+        return _dummies_of_users(points, n=n, honest=honest, epsilon=epsilon, delta=delta)
+    one = dummies_for_rounds(k=2, epsilon=epsilon, delta=delta, rounds=rounds, law=dummies)
+    return replace(one, k=points or mean_grid(n, variance=one.variance))
+
+
+def _dummies_of_users(points: int | None, *, n: int, honest: int, epsilon: float, delta: float) -> UserDummies:
+    if points is not None:
+        return user_dummies_for(k=points, epsilon=epsilon, delta=delta, honest=honest)
     best = user_dummies_for(k=2, epsilon=epsilon, delta=delta, honest=honest)
     for _ in range(3):  # the number of dummies of a point hardly depends on how many points there are
         each = best.rate / best.k
@@ -449,6 +620,15 @@ def mean_dummies(
             break
         best = found
     return best
+
+
+def digit_dummies(n: int, *, epsilon: float, delta: float, rounds: int = 1) -> Message:
+    """Dummies of the ternary digits of n numbers: as few digits as leave rounding a tenth of the noise's variance."""
+    noise = 0.5 * float(message_for(weights=(1,), epsilon=epsilon, delta=delta, rounds=rounds).scale)
+    digits = 1
+    while digits < MOST_DIGITS and n / (4.0 * (3**digits - 1) ** 2) > 0.1 * noise:
+        digits += 1
+    return message_for(weights=tuple(3**k for k in range(digits)), epsilon=epsilon, delta=delta, rounds=rounds)
 
 
 def _points_of_users(n: int, each: float) -> int:
@@ -472,18 +652,19 @@ def _points(lower: float, upper: float, step: float) -> int:
 def plan_trusting(
     *, trust: Literal["shuffler", "users"], question: str = "frequency", **asked: Any
 ) -> DummiesPlan | UserDummiesPlan:
-    """The plan of whoever is trusted with the noise; `asked` as `plan_with_dummies` or `plan_with_user_dummies` say.
+    """The plan of who is trusted with the noise; `asked` as `plan_with_dummies` or `plan_with_user_dummies` say.
 
     Raises
     ------
     ParameterError
         Also without `n` or `k`, or for a mean `lower` and `upper`, and for what does not go with dummies.
     """
-    if trust not in NEEDS:
-        raise refuse("trust", '"local", "shuffler" or "users"', trust)
+    word("trust", trust, NEEDS, '"local", "shuffler" or "users"')
+    word("question", question, ("frequency", "mean"), '"frequency" or "mean"')
     for name, value in asked.items():
         if name not in needs(trust, question) and value is not None:
             raise ParameterError(f'`{name}` does not go with `trust` = "{trust}".')
+    asked = {name: value for name, value in asked.items() if value is not None or name not in ("dummies", "rounds")}
     for name in ("n", "lower", "upper") if question == "mean" else ("n", "k"):
         if asked.get(name) is None:
             raise ParameterError(f'`{name}` must be given with `trust` = "{trust}".')

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dovetail.account.accountant import Accountant
 from dovetail.core.display import error_in_words, upward
 from dovetail.estimate.accuracy import predict_accuracy
-from dovetail.plan.families import NEAR_BEST, SEARCH_POINTS, Alternative
 from dovetail.plan.planner import CollectionPlan
+from dovetail.plan.search import NEAR_BEST, SEARCH_POINTS, Alternative
 
 # What is left of a plan's guarantee when people lie together with the analyst, or do not answer.
 
@@ -106,7 +106,7 @@ def _rest(share: float) -> float:
 
 
 def why_recommended(plan: CollectionPlan, *, forced: str | None = None, least_n: bool = False) -> str:
-    """What speaks for the recommended randomizer, beside the best of the others.
+    """Say what speaks for the recommended randomizer, beside the best of the others.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@ from math import ceil, exp, isfinite, log
 
 from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
-from dovetail.plan.families import CalibratedRandomizer, RandomizerFamily, calibrate, predict_error95, smallest_n
 from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import CalibratedRandomizer, RandomizerFamily, calibrate, predict_error95, smallest_n
 
 
 class InfeasibleError(ParameterError):
@@ -66,7 +66,7 @@ def _enough_people(families: Sequence[RandomizerFamily], requirements: Requireme
 
 
 def construction_failure(family: RandomizerFamily, requirements: Requirements) -> str:
-    """Why no randomizer of this kind can be built."""
+    """Reason why no randomizer of this kind can be built."""
     try:
         family.make(family.largest_epsilon0, requirements.n)
     except ParameterError as error:
@@ -105,7 +105,7 @@ def infeasible_combination(
 
 
 def round_up_to_three_digits(value: float) -> str:
-    """Three significant digits, rounded up, so that whoever asks for this gets it."""
+    """Three significant digits, rounded up, so that anybody who asks for this gets it."""
     if not isfinite(value) or value <= 0.0:
         return f"{value:g}"
     rounded = f"{value:.3g}"

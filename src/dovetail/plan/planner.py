@@ -9,14 +9,16 @@ from math import inf
 from typing import Any, Literal
 
 from dovetail.core.checks import MOST_PEOPLE, refuse, whole
-from dovetail.core.display import Display, Grid, displayed_by, error_in_words, upward
+from dovetail.core.display import Display, Grid, displayed_by, error_in_words, people_in_words, upward
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.progress import Progress, silent
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.core.verdict import Verdict, judge_central, warnings_of
 from dovetail.estimate.accuracy import Accuracy, PopulationShape, predict_accuracy
-from dovetail.plan.families import (
+from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
+from dovetail.plan.requirements import Requirements, Risk, assess_risk, name_of_shuffle
+from dovetail.plan.search import (
     FIRST_GUESS,
     NEAR_BEST,
     SEARCH_POINTS,
@@ -39,15 +41,13 @@ from dovetail.plan.families import (
     smallest_group_of,
     smallest_n,
 )
-from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
-from dovetail.plan.requirements import Requirements, Risk, assess_risk, name_of_shuffle
 
 # What a plan shows of itself in a notebook: what to collect with, what is promised, and the price of accuracy.
 
 
 def show_plan(plan: Any) -> Display:
     """A `CollectionPlan` in words."""
-    name, people = plan.randomizer.name, f"{plan.requirements.n:,} people"
+    name, people = plan.randomizer.name, people_in_words(plan.requirements.n)
     error = _error(plan, plan.error95)
     what = "one share" if plan.requirements.question == "frequency" else "the mean"
     promised = f"epsilon {upward(plan.epsilon)} at delta {upward(plan.central.delta)}"
@@ -85,7 +85,7 @@ WIDER = 1.001  # more than searches are rough by
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to collect with: its epsilon0 and its error, and an upper bound on its central epsilon.
+    """Recommended randomizer with its epsilon0, its error, and an upper bound on its central epsilon.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Recommendation:
 
     @property
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
-        """What every device runs."""
+        """Randomizer that every device runs."""
         return self.chosen.randomizer
 
     @property
@@ -135,7 +135,7 @@ def recommend_randomizer(requirements: Requirements, *, least: int | None, progr
 
 
 def _rank(family: RandomizerFamily, requirements: Requirements) -> float:
-    """Lower is likelier to be best, as far as the error tells; whoever is tried later is mostly ruled out at once."""
+    """Lower is likelier to be best, as far as the error tells; what is tried later is mostly ruled out at once."""
     if requirements.error is None:
         return predict_error95(family, requirements.epsilon0 or 1.0, requirements, n=requirements.n)
     found = smallest_epsilon0(family, requirements, error=requirements.error, n=requirements.n)
@@ -147,7 +147,7 @@ def _meeting(calibrated: Calibrated) -> list[CalibratedRandomizer]:
 
 
 def _may_be_chosen(family: RandomizerFamily, other: CalibratedRandomizer, requirements: Requirements) -> bool:
-    """Whether a search may end within a twentieth of another kind, and ahead of it if its reports are longer.
+    """True if a search may end within a twentieth of another kind, and ahead of it if its reports are longer.
 
     One or two evaluations instead of a dozen; longer reports that are no better are those of the same mechanism.
     """
@@ -216,7 +216,7 @@ class TradeoffRow:
 @displayed_by(show_plan)
 @dataclass(frozen=True)
 class CollectionPlan:
-    """What to collect with, what may be promised, what leaks and how good the answer will be.
+    """Plan of a collection: randomizer, guarantee, leakage and accuracy.
 
     Attributes
     ----------
@@ -320,12 +320,12 @@ class CollectionPlan:
 
     @property
     def verdict(self) -> Verdict:
-        """How well one person is protected, by whom one has to trust; the same as in a report."""
+        """Verdict on the protection of one person, by whom one has to trust; the same as in a report."""
         return judge_central(self.central, local_delta=self.randomizer.guarantee.delta)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What should be known before this plan is used."""
+        """Warnings about this plan."""
         return tuple(_notes(self))
 
 
@@ -432,7 +432,7 @@ def recommend_collection(
     progress: Progress = silent,
     **asked: Any,
 ) -> Recommendation:
-    """What `plan_collection` recommends, in a third of its time: `complete_plan` works out the rest."""
+    """Recommend what `plan_collection` does, in a third of its time: `complete_plan` works out the rest."""
     wishes = {"error": error, "epsilon": epsilon, "epsilon0": epsilon0}
     shuffled = {"groups": groups, "smallest_group": smallest_group}
     if n is None:
@@ -550,6 +550,9 @@ def _notes(plan: CollectionPlan) -> Iterator[str]:
             f"nothing leaves its group: the guarantee is that of the smallest, {requirements.smallest_group:,} "
             "people; everybody shuffled together is promised more, and no group can then be estimated by itself"
         )
+    if plan.verdict.decides.everybody:
+        some = requirements.n - max(1, requirements.n // 10)
+        yield f"counts on the honesty of all {requirements.n:,} people; try `honest` = {some:,}"
     if requirements.honest < requirements.n:
         liars = requirements.n - requirements.honest
         yield f"the error holds if everybody reports as told: {liars:,} people who lie can move the estimate further"

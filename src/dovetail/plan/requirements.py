@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dovetail.core.checks import MOST_PEOPLE, positive, privacy_budget, real, refuse, share, whole
+from dovetail.core.checks import MOST_PEOPLE, positive, privacy_budget, real, refuse, share, whole, word
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import SHUFFLERS, FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.accuracy import PopulationShape
+from dovetail.leak.linkage import Linkage, linkage
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
 MOST_SYMBOLS = 1 << 24
@@ -43,8 +44,8 @@ class Requirements:
         n = whole("n", self.n, least=1, most=MOST_PEOPLE)
         honest = whole("honest", self.honest, least=1, most=n)
         share("delta", self.delta)
-        if self.shares not in ("any", "flat"):
-            raise refuse("shares", '"any" or "flat"', self.shares)
+        word("question", self.question, ("frequency", "mean"), '"frequency" or "mean"')
+        word("shares", self.shares, ("any", "flat"), '"any" or "flat"')
         if self.smallest_group is not None:
             object.__setattr__(self, "smallest_group", whole("smallest_group", self.smallest_group, least=2, most=n))
         checked = self._frequency() if self.question == "frequency" else self._mean()
@@ -74,8 +75,6 @@ class Requirements:
         return {"k": whole("k", self.k, least=2, most=MOST_SYMBOLS)}
 
     def _mean(self) -> dict[str, Any]:
-        if self.question != "mean":
-            raise refuse("question", '"frequency" or "mean"', self.question)
         if self.k is not None or self.shares != "any":
             raise ParameterError("`k` and `shares` belong to the question frequency; a mean has `lower` and `upper`.")
         if self.lower is None or self.upper is None:
@@ -102,15 +101,20 @@ class Requirements:
                     "H) a report can name its sender and no amplification theorem holds; plan each group of people "
                     "with equal `epsilon0` as a collection of its own."
                 )
-            given[name] = privacy_budget(name, value) if name != "error" else self._error(value)
+            if name == "error":
+                given[name] = error_below(self.span, value, question=self.question)
+            else:
+                given[name] = privacy_budget(name, value)
         return given
 
-    def _error(self, value: Any) -> float:
-        error, span = positive("error", value), self.span
-        if error >= span:
-            what = "a share lies" if self.question == "frequency" else "the mean lies"
-            raise refuse("error", f"below {span:g}, because {what} in a range of that width anyway", error)
-        return error
+
+def error_below(span: float, value: Any, *, question: str) -> float:
+    """`value` as an error that is wanted of a share, or of a mean in a range of this width."""
+    error = positive("error", value)
+    if error >= span:
+        what = "a share lies" if question == "frequency" else "the mean lies"
+        raise refuse("error", f"below {span:g}, because {what} in a range of that width anyway", error)
+    return error
 
 
 # What an attacker can guess, for the randomizers whose leakage is known exactly.
@@ -123,11 +127,14 @@ class Risk:
     Parameters
     ----------
     exact : Vulnerability or None
+    linkage : Linkage
+        How often somebody names which report is a given person's.
     reason : str
         Why `exact` is None.
     """
 
     exact: Vulnerability | None
+    linkage: Linkage
     reason: str = ""
 
     @property
@@ -142,13 +149,14 @@ class Risk:
 
 
 def assess_risk(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int) -> Risk:
-    """The vulnerability of one person among n, uniform prior, an adversary who knows nothing else."""
+    """The vulnerability of one person among n, uniform prior, an adversary who knows nothing else; and linkage."""
+    named = linkage(randomizer, n=n)
     if isinstance(randomizer, NumericRandomizer):
-        return Risk(None, "guessing a number on a fine grid in one try has no exact vulnerability here")
+        return Risk(None, named, "guessing a number on a fine grid in one try has no exact vulnerability here")
     try:
-        return Risk(vulnerability(randomizer, n=n))
+        return Risk(vulnerability(randomizer, n=n), named)
     except UnsupportedError as error:
-        return Risk(None, str(error))
+        return Risk(None, named, str(error))
 
 
 # Which shuffle a plan is for: of everybody, or inside groups; no other has a central guarantee to plan with.

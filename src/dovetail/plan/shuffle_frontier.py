@@ -96,7 +96,7 @@ class Frontier:
 
     @property
     def sentence(self) -> str:
-        """Where alpha buys something, in one sentence."""
+        """Say in one sentence where alpha buys something."""
         asked = [each for each in self.points if each.asked is not None]
         vain = [each for each in asked if each.lost > 1.0 - NOTHING]
         bare = [each for each in asked if each not in vain and each.told_apart > TOLD]
@@ -245,7 +245,7 @@ class _Study:
 
 @dataclass(frozen=True, eq=False)
 class _Neighbours(Knowledge):
-    """What the attacker of a simulation knows: where people are."""
+    """Knowledge of a simulation's attacker: where people are."""
 
     where: Places
     labels: Labels
@@ -318,7 +318,7 @@ def _halves(part: Labels, where: Places) -> tuple[Labels, Labels]:
 
 
 def _one_crowd(groups: Groups) -> bool:
-    """Whether a shuffle inside each component would shuffle everybody together, or nobody."""
+    """True if a shuffle inside each component would shuffle everybody together, or nobody."""
     component = groups.components()
     sizes = np.bincount(component[component >= 0])
     return sizes.size == 0 or int(sizes.max()) == groups.n

@@ -121,7 +121,7 @@ class BudgetLaplace(NumericRandomizer):
 
     @property
     def clamps(self) -> bool:
-        """Whether reports are clamped to the range, because epsilon is below the threshold, decided in fractions.
+        """True if reports are clamped to the range, because epsilon is below the threshold, decided in fractions.
 
         The thresholds below are rounded up, so an epsilon that is at least the threshold never clamps.
         """
@@ -168,7 +168,7 @@ class BudgetLaplace(NumericRandomizer):
         return steps, valid & (steps >= 0) & (steps <= self.steps) if self.clamps else valid
 
     def facts(self) -> dict[str, Any]:
-        """What one report achieves at both ends of the range, beside what was asked for, and what it would take."""
+        """Precision of one report at both ends of the range, beside what was asked for, and what it would take."""
         ends = [self.lower, self.upper]
         precision = {
             "beta": self.beta,

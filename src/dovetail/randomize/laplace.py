@@ -44,7 +44,7 @@ class Laplace(NumericRandomizer):
     grid : float, optional
         Width of a step; (upper - lower) / grid must be a whole number m, at most 2^31, to within 1e-9. The default
         is m = 32, and `grid` is then the number that this makes of it. Rounding adds at most step^2 / 4 to the
-        variance. After a shuffle up to 32 steps admit the most: the accountant compares all pairs of their values.
+        variance. After a shuffle up to 64 steps admit the most: the accountant compares what everybody else may hold.
         A finer grid is more accurate from epsilon of about 90 on, and where the mean is not all that is asked.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar, Never, Self, final
+from typing import ClassVar, Never, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,10 @@ from dovetail.core.channel import MOST_CELLS, DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
-from dovetail.randomize.sampling.coins import JUST_BELOW, adopt, chunks, numbers_below, whole_words
+from dovetail.core.stages import Encoded, Reports, Support, Valid
+from dovetail.randomize.sampling.coins import JUST_BELOW, chunks, numbers_below, whole_words
 from dovetail.randomize.sampling.domain import offenders, symbols
-from dovetail.randomize.sampling.pure_protocol import Pure, respond
+from dovetail.randomize.sampling.pure_protocol import Pure, PureProtocol, respond
 from dovetail_protocol.mechanisms import local_hashing
 
 Seeds = NDArray[np.uint64]  # (n,)
@@ -31,7 +31,7 @@ _HALF = np.uint64(32)
 
 @final
 @dataclass(frozen=True)
-class LocalHashing(FrequencyRandomizer):
+class LocalHashing(PureProtocol):
     r"""Optimized local hashing: g-ary randomized response on a pairwise independent hash of the value.
 
     .. math:: h_{a,b}(x) = \lfloor g\, \lfloor (a x + b \bmod 2^{64}) / 2^{32} \rfloor / 2^{32} \rfloor, \qquad
@@ -76,12 +76,7 @@ class LocalHashing(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "local_hashing"
     label: ClassVar[str] = "local hashing"
-    counts_support: ClassVar[bool] = True
-    variance_by_symbol: ClassVar[bool] = True
     largest_epsilon: ClassVar[float] = 11.0
-
-    def __post_init__(self) -> None:
-        adopt(self, self.device)
 
     @property
     def device(self) -> local_hashing.LocalHashing:
@@ -148,12 +143,6 @@ class LocalHashing(FrequencyRandomizer):
 
         return np.asarray(count_support(self.check_reports(reports), self.k, self.g))
 
-    def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
-        return self._pure.invert(counts, n)
-
-    def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._pure.variance(shares)
-
     @property
     def ratio(self) -> Fraction:
         return Fraction(*self.device.masses)
@@ -166,10 +155,6 @@ class LocalHashing(FrequencyRandomizer):
         buckets, valid = numbers_below(self.g, encoded[:, 16:])
         seeds = (whole_words(encoded[:, :8]), whole_words(encoded[:, 8:16]))
         return np.stack([*seeds, buckets.astype(np.uint64)], axis=1), valid
-
-    @property
-    def accounted(self) -> Self:
-        return self  # its law is that of g-ary randomized response on the hash
 
     def _support(self, reports: Reports) -> Support:
         seeds, named = reports[:, :2], reports[:, 2].astype(np.int64)
@@ -202,7 +187,7 @@ class LocalHashing(FrequencyRandomizer):
         return Bracket(law.contrast * (used - 1.0) / k, law.contrast * (min(g, k) - 1.0) / k)
 
     @property
-    def _pure(self) -> Pure:
+    def pure(self) -> Pure:
         channel = self.hash_channel()
         return Pure(Fraction(channel.keep, channel.total), Fraction(1, self.g))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import comb, log
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,9 @@ from dovetail.core.channel import MOST_CELLS, DenseChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
+from dovetail.core.stages import Encoded, Reports, Support, Valid
 from dovetail.randomize.sampling.coins import (
     JUST_BELOW,
-    adopt,
     bit_counts,
     check_packed_bits,
     chunks,
@@ -27,7 +26,7 @@ from dovetail.randomize.sampling.coins import (
     row_sizes,
 )
 from dovetail.randomize.sampling.domain import Symbols, offenders, symbols
-from dovetail.randomize.sampling.pure_protocol import Pure
+from dovetail.randomize.sampling.pure_protocol import Pure, PureProtocol
 from dovetail_protocol.exact_thresholds import WORD
 from dovetail_protocol.mechanisms import subset_selection
 
@@ -37,7 +36,7 @@ _CELLS = 1 << 20  # bits that are drawn at once
 
 @final
 @dataclass(frozen=True)
-class SubsetSelection(FrequencyRandomizer):
+class SubsetSelection(PureProtocol):
     r"""A subset of d of the k symbols; those that hold the own symbol are e^epsilon times as likely as the others.
 
     .. math:: d \approx \frac{k}{e^{\epsilon} + 1}, \qquad
@@ -82,12 +81,7 @@ class SubsetSelection(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "subset_selection"
     label: ClassVar[str] = "subset selection"
-    counts_support: ClassVar[bool] = True
-    variance_by_symbol: ClassVar[bool] = True
     largest_k: ClassVar[int] = 1 << 24
-
-    def __post_init__(self) -> None:
-        adopt(self, self.device)
 
     @property
     def device(self) -> subset_selection.SubsetSelection:
@@ -123,10 +117,6 @@ class SubsetSelection(FrequencyRandomizer):
         for column, chosen in enumerate(combinations(range(k), d)):
             rows[list(chosen), column] = mass / (WORD * comb(k - 1, d - 1))
         return DenseChannel(rows)
-
-    @property
-    def accounted(self) -> Self:
-        return self  # its law needs no channel of k C(k, d) cells
 
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         people, device = symbols(values, self.k), self.device
@@ -178,14 +168,8 @@ class SubsetSelection(FrequencyRandomizer):
     def tally(self, reports: Reports) -> NDArray[np.int64]:
         return bit_counts(self.check_reports(reports))[: self.k]
 
-    def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
-        return self._pure.invert(counts, n)
-
-    def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._pure.variance(shares)
-
     @property
-    def _pure(self) -> Pure:
+    def pure(self) -> Pure:
         """A report supports another symbol than the own with q = (p (d - 1) + (1 - p) d) / (k - 1)."""
         d, p = self.size, Fraction(self.device.mass, WORD)
         return Pure(p, (p * (d - 1) + (1 - p) * d) / (self.k - 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar, Literal, Self, final
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,10 @@ from dovetail.core.channel import MOST_CELLS, DenseChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
-from dovetail.randomize.sampling.coins import adopt, bit_counts, check_packed_bits, chunks, coins
+from dovetail.core.stages import Encoded, Reports, Support, Valid
+from dovetail.randomize.sampling.coins import bit_counts, check_packed_bits, chunks, coins
 from dovetail.randomize.sampling.domain import symbols
-from dovetail.randomize.sampling.pure_protocol import Pure
+from dovetail.randomize.sampling.pure_protocol import Pure, PureProtocol
 from dovetail_protocol.exact_thresholds import WORD
 from dovetail_protocol.mechanisms import unary
 
@@ -27,7 +27,7 @@ _BYTES = 1 << 18  # random bytes drawn at once
 
 @final
 @dataclass(frozen=True)
-class Unary(FrequencyRandomizer):
+class Unary(PureProtocol):
     r"""Unary encoding: the bit of the own symbol is 1 with probability p, every other bit with probability q.
 
     .. math:: \text{optimized: } p = \tfrac12,\; q = \frac{1}{e^{\epsilon} + 1}; \qquad
@@ -72,12 +72,7 @@ class Unary(FrequencyRandomizer):
     encoding: Literal["optimized", "symmetric"] = "optimized"
     name: ClassVar[str] = "unary"
     label: ClassVar[str] = "unary encoding"
-    counts_support: ClassVar[bool] = True
-    variance_by_symbol: ClassVar[bool] = True
     largest_k: ClassVar[int] = 1 << 24
-
-    def __post_init__(self) -> None:
-        adopt(self, self.device)
 
     @property
     def device(self) -> unary.Unary:
@@ -133,12 +128,6 @@ class Unary(FrequencyRandomizer):
     def tally(self, reports: Reports) -> NDArray[np.int64]:
         return bit_counts(self.check_reports(reports))[: self.k]
 
-    def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
-        return self._pure.invert(counts, n)
-
-    def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._pure.variance(shares)
-
     @property
     def ratio(self) -> Fraction:
         p, q = self.masses
@@ -150,10 +139,6 @@ class Unary(FrequencyRandomizer):
 
     def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
         return encoded, encoded[:, -1] & ((1 << self.device.padding) - 1) == 0
-
-    @property
-    def accounted(self) -> Self:
-        return self  # its bits are independent: the law needs no channel of k 2^k cells
 
     def all_reports(self) -> Reports:
         bits = np.arange(1 << self.k)[:, None] >> np.arange(self.k) & 1
@@ -175,7 +160,7 @@ class Unary(FrequencyRandomizer):
         return f"a report would have {k:,} bits" if k > MOST_BITS else ""
 
     @property
-    def _pure(self) -> Pure:
+    def pure(self) -> Pure:
         p, q = self.masses
         return Pure(Fraction(p, WORD), Fraction(q, WORD))
 

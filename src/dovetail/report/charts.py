@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -288,7 +288,7 @@ def line_chart(
     mark: ReferenceLine | None = None,
 ) -> Markup:
     """Curves from zero upward over a linear axis that is named `axis`; `tick` writes heights, `across` places."""
-    named = [(curve.kind, curve.label) for curve in curves]
+    named = [(curve.kind, curve.label) for curve in curves if curve.label]
     top = legend_height(named) + (16 if mark else 0)
     bottom = top + CURVE_HEIGHT
     places = [x for curve in curves for x in curve.x]
@@ -323,6 +323,47 @@ class IntervalRow(NamedTuple):
     upper: float
     truth: float | None = None
 
+    def within_shares(self) -> IntervalRow:
+        """The row of a share, which lies between 0 and 1: a whisker that reaches further is drawn that far only."""
+        return self._replace(lower=max(self.lower, min(self.value, 0.0)), upper=min(self.upper, max(self.value, 1.0)))
+
+
+CUT = "drawn from 0% to 100% only"  # in the title of a chart whose whiskers reach further
+
+
+def chance_chart(rows: Sequence[tuple[str, str, float]], *, title: str, description: str, tick: TickFormat) -> Markup:
+    """A bar from 0 to 1 for each chance: its label, its number in words, and the number."""
+    axis, bottom = LinearAxis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0)), 8 + ROW * len(rows)
+    parts = [axis.grid(8, bottom, tick)]
+    for place, (label, text, chance) in enumerate(rows):
+        y = 8 + ROW * place + 26
+        parts.append(svg_row_text(label, text, y - 10))
+        parts.append(svg_line("bar", axis(0.0), y, axis(chance), y))
+    return svg_picture(bottom + 24, title, description, parts)
+
+
+HEAT_LEFT = 120.0  # where the squares of a heat map begin
+
+
+def heat_chart(
+    labels: Sequence[str], heat: Mapping[tuple[int, int], float], *, title: str, description: str
+) -> Markup:
+    """A square for every two labels, the darker the nearer its `heat` is to 1; a table beside it has the numbers."""
+    side = min(26.0, (RIGHT - HEAT_LEFT) / len(labels))
+    parts, bottom = [], 8 + side * len(labels)
+    for row, label in enumerate(labels):
+        y = 8 + side * row
+        name = f"{row + 1} {label}"
+        parts.append(svg_text("label start", LEFT, y + side / 2 + 4, name if len(name) <= 16 else f"{name[:15]}…"))
+        parts.append(svg_text("tick middle", HEAT_LEFT + side * (row + 0.5), bottom + 14, str(row + 1)))
+        for column in range(row):
+            parts.append(
+                Markup(
+                    '<rect class="heat" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill-opacity="{:.3f}"/>'
+                ).format(HEAT_LEFT + side * column, y, side, side, min(1.0, max(0.0, heat[column, row])))
+            )
+    return svg_picture(bottom + 22, title, description, parts)
+
 
 class ChangeRow(NamedTuple):
     """One row of a change chart: a number before and after; `after` is None where nothing is known."""
@@ -341,10 +382,15 @@ def interval_chart(
     tick: TickFormat,
     reference: ReferenceLine | None = None,
     names: tuple[str, str] = ("estimate with interval", "truth"),
+    least: float | None = None,
 ) -> Markup:
-    """Dots with whiskers, one row each; diamonds for the truth; a dashed line for a reference value."""
+    """Dots with whiskers, one row each; diamonds for the truth; a dashed line for a reference value.
+
+    `least` is a number that the axis shows in any case.
+    """
     known = [row.truth for row in rows if row.truth is not None]
     seen = [row.lower for row in rows] + [row.upper for row in rows] + [row.value for row in rows] + known
+    seen += [] if least is None else [least]
     axis = LinearAxis.around(seen + ([reference.value] if reference else []))
     named = [("estimate", names[0])] + ([("truth", names[1])] if known else [])
     named += [(reference.kind, reference.label)] if reference else []

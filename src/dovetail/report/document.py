@@ -8,34 +8,33 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.display import Display, displayed_by
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
+from dovetail.core.missing import Missing
 from dovetail.core.verdict import warnings_of
 from dovetail.report.section import SECTIONS
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from dovetail.leak.linkage import Linkage
+
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A metric that does not apply, with the reason."""
-
-    reason: str
 
 
 NO_TRUTH = Missing("an attack is measured against the truth, which a release does not look at")
 NO_SECTIONS = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
 IN_MEMORY = Missing("one process drew it in memory, from the operating system's entropy")
+NOT_LINKED = Missing("the chance of naming a person's report is computed for one message of each person in one batch")
 ONE_QUESTION = Missing("one private column: its estimates are those of the report")
 NO_DIGEST = Missing("no digest was taken of this kind of table")
 NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, `time`")
@@ -127,6 +126,8 @@ class Estimates:
     withheld: list[dict[str, Any]]
     estimator: dict[str, str] | Missing = Missing("shares have one estimator")
     better: BetterRandomizer | Missing = Missing("not asked of a stream")
+    curve: dict[str, Any] | Missing = Missing("what is asked has no curve")
+    beside: Mapping[str, Any] = field(default_factory=dict)  # what a question says of all numbers together, by name
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class MeasuredAttack:
     `interval` is over repeated releases of this population, at `level`. `vulnerable` is the share of targets guessed
     right in at least `vulnerable_at` of the trials. `votes`: reports that are weighed for each guess, at most.
     `bound` is what no attacker who knows the same public columns exceeds on average, by the theorems `bound_by`.
+    `guessed` says what is guessed, where it is no answer of a list.
     """
 
     name: str
@@ -154,11 +156,12 @@ class MeasuredAttack:
     remark: str
     bound: float | Missing
     bound_by: str | Missing
+    guessed: str = ""
 
 
 @dataclass(frozen=True)
 class Learnability:
-    """How far local estimates in the released order are from the truth: 0 is perfect, 1 the uniform guess.
+    """Error of local estimates in the released order: 0 is perfect, 1 the uniform guess.
 
     `identity` and `uniform` are the ends: the same reports without a shuffle, and shuffled over everybody. Means over
     `draws` releases.
@@ -182,6 +185,7 @@ class Evaluation:
     order: OrderEvaluation
     leakage: BayesLeakage | Missing
     estimates: Estimates
+    linkage: Linkage | Missing = NOT_LINKED
     attacks: dict[str, MeasuredAttack | Missing] | Missing = NO_TRUTH
     learnability: list[Learnability] | Missing = NO_TRUTH
     sections: dict[str, dict[str, Any] | Missing] | Missing = NO_SECTIONS  # by the names of `SECTIONS`
@@ -298,6 +302,22 @@ class PrivacyReport:
 
         return report_frame(self)
 
+    def to_pandas(self) -> Any:
+        """The same as a data frame of pandas, where that is installed."""
+        from dovetail.report.notebook import pandas_of
+
+        return pandas_of(self.to_polars())
+
+    def save(self, folder: str | Path, *, force: bool = False) -> PrivacyReport:
+        """Write report.html and report.json, of a release its table too, into a new folder, all or nothing.
+
+        `force` replaces a folder that is there. The report that is returned names its files.
+        """
+        from dovetail.report.notebook import save_report
+
+        saved: PrivacyReport = save_report(self, Path(folder), force=force)
+        return saved
+
     def plot(self) -> Any:
         """A matplotlib figure (extra `studies`) of what was learned, and of how often guesses are right."""
         from dovetail.report.notebook import draw_report
@@ -355,6 +375,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "central": central_document(evaluation.central),
         "order": _order(evaluation.order),
         "leakage": evaluation.leakage,
+        "linkage": evaluation.linkage,
         "attack": evaluation.attack,
         "attacks": evaluation.attacks
         if isinstance(evaluation.attacks, Missing)
@@ -414,6 +435,9 @@ def to_jsonable(value: Any) -> Any:
         return {"value": None, "reason": value.reason}
     if isinstance(value, IntervalEstimates):
         return {key: to_jsonable(item) for key, item in asdict(value).items() if item is not None}
+    if isinstance(value, Estimates):
+        told = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "beside"}
+        return to_jsonable({**told, **value.beside})
     if is_dataclass(value) and not isinstance(value, type):
         return {name: to_jsonable(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, dict):

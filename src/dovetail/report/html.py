@@ -16,17 +16,21 @@ from dovetail.core.verdict import percent_up, scale_sentences
 from dovetail.report import sentences as words
 from dovetail.report import tables
 from dovetail.report.charts import (
+    CUT,
     ChangeRow,
     IntervalRow,
     NamedCurve,
     ReferenceLine,
     TimePoint,
+    chance_chart,
     change_chart,
     curve_chart,
+    heat_chart,
     interval_chart,
+    line_chart,
     time_series_chart,
 )
-from dovetail.report.number_format import Document, Unit, display_name, missing_reason, percent, upward
+from dovetail.report.number_format import Document, Unit, display_name, missing_reason, percent, plain_number, upward
 from dovetail.report.pictures import common_frame, trace_map
 from dovetail.report.rounds import MOST_POINTS, bin_rounds, budget_table, series_table, window_table
 from dovetail.report.tables import (
@@ -41,8 +45,7 @@ from dovetail.report.tables import (
     summary,
     vector_kind,
 )
-from dovetail.report.text_verdict import text_verdict
-from dovetail.report.verdict import judged, verdict
+from dovetail.report.verdict import judged, text_verdict, verdict
 
 
 class CaptionedChart(NamedTuple):
@@ -72,6 +75,7 @@ def render_html(document: Document) -> str:
             metrics=words.summarize_metrics(document),
             kind=vector_kind(document) if is_vector(document) else "",
             summary=summary(document),
+            guesses=list(words.guess_sentences(document)),
             judged=judged(document),
             lines=[line for line in verdict(document) if line.name in ("Public", "What to do")],
             scale=scale_sentences(),
@@ -79,6 +83,7 @@ def render_html(document: Document) -> str:
             mode_sentence=words.mode_sentence(document),
             estimates=None if question_documents(document) else tables.estimate_table(document),
             groups=tables.group_table(document),
+            pairs=tables.pair_table(document),
             attacks=attack_table(document),
             learned=learnability_table(document),
             comparison=tables.comparison_table(document),
@@ -125,11 +130,14 @@ def charts(document: Document) -> dict[str, CaptionedChart]:
     """Every chart that this document has the numbers for, by name."""
     drawn = {
         "overall": _overall(document),
+        "guesses": _guesses(document),
         "groups": _groups(document),
         "epsilon": _epsilon(document),
         "vulnerability": _vulnerability(document),
         "attack": _attack(document),
         "series": _series(document),
+        "curve": _curve(document),
+        "pairs": _pairs(document),
     }
     return {name: chart for name, chart in drawn.items() if chart}
 
@@ -143,6 +151,56 @@ def _overall(document: Document) -> CaptionedChart | None:
     return _intervals(document, rows, "Estimates for everybody")
 
 
+def _curve(document: Document) -> CaptionedChart | None:
+    """The share of people below each number, with a band."""
+    curve = document["estimates"].get("curve")
+    if missing_reason(curve) is not None or len(curve.get("place", ())) < 2:
+        return None
+    level = percent(document["estimates"]["level"])
+    lines = [
+        NamedCurve(label, kind, curve["place"], curve[name])
+        for label, kind, name in (
+            ("share of people below", "curve-main", "share"),
+            (f"{level} interval, each number by itself", "curve-other", "low"),
+            ("", "curve-other", "high"),
+        )
+    ]
+    title = "Share of people below a number"
+    chart = line_chart(
+        lines, title=title, description=f"The estimate, made to rise, between the ends of its {level} intervals.",
+        axis=str(document["collection"]["private"]), tick=_share, across=_plain,
+    )  # fmt: skip
+    return CaptionedChart(title, chart)
+
+
+def _pairs(document: Document) -> CaptionedChart | None:
+    """How much every two columns tell of one another, beside the two that tell most."""
+    curve = document["estimates"].get("curve")
+    if missing_reason(curve) is not None or len(curve.get("pairs", ())) < 2:
+        return None
+    most = max(*map(float, curve["information"]), 1e-12)
+    heat = {(i, j): float(one) / most for (i, j), one in zip(curve["pairs"], curve["information"], strict=True)}
+    title = "How much two columns tell of one another"
+    chart = heat_chart(
+        document["collection"]["columns"], heat, title=title,
+        description="The darker a square, the more; the darkest pair tells most. The table has the numbers.",
+    )  # fmt: skip
+    return CaptionedChart(title, chart)
+
+
+def _guesses(document: Document) -> CaptionedChart:
+    """How often a guess between two answers is right: blind, and by whom one trusts, from most trust to none."""
+    found, rows = judged(document), [("blind, without the data", "50%", 0.5)]
+    whom = {"nobody": "nobody", "shuffler": "the shuffler", "people": "shuffler and others"}
+    for row in reversed(found.rows):
+        if len(rows) > 1 and rows[-1][2] == row.guess:  # the same with less trust
+            rows.pop()
+        rows.append((f"trusting {whom[row.trusted]}", f"at most {percent_up(row.guess)}", row.guess))
+    title = "How often a guess between two answers of one person is right"
+    told = "; ".join(f"{label}: {text}" for label, text, _ in rows)
+    return CaptionedChart(title, chance_chart(rows, title=title, description=f"{told}.", tick=_share))
+
+
 def _groups(document: Document) -> CaptionedChart | None:
     """Drawn where each group is one number: two answers, or a mean."""
     groups = document["estimates"]["groups"]
@@ -152,16 +210,17 @@ def _groups(document: Document) -> CaptionedChart | None:
         return None
     error = tables.median_error(groups)
     rows = [
-        _row(document, group, tables.shown_components(group["labels"])[0], f"{group['by']}: {group['group']}", error)
+        _row(
+            document,
+            group,
+            tables.shown_components(group["labels"])[0],
+            f"{group['by']} {plain_number(group['group'])}",
+            error,
+        )
         for group in groups
     ]
-    what = (
-        "mean"
-        if document["estimates"]["measure"] == "mean"
-        else f"share of “{groups[0]['labels'][1]}”"
-        if groups
-        else ""
-    )
+    measure = document["estimates"]["measure"]
+    what = f"share of “{groups[0]['labels'][1]}”" if measure == "share" and groups else measure
     return _intervals(document, rows, f"Estimates by group: {what}")
 
 
@@ -177,11 +236,11 @@ def _row(document: Document, block: Document, place: int, label: str, error: flo
 def _intervals(document: Document, rows: Sequence[IntervalRow], title: str) -> CaptionedChart | None:
     rows = [row for row in rows if math.isfinite(row.lower) and math.isfinite(row.upper) and math.isfinite(row.value)]
     shares = document["estimates"]["measure"] == "share"
-    shown = [_cut(row) if shares else row for row in rows[:LONGEST_CHART]]
+    shown = [row.within_shares() if shares else row for row in rows[:LONGEST_CHART]]
     if not shown:
         return None
     remarks = [f"first {len(shown)} of {len(rows)}"] if len(shown) < len(rows) else []
-    remarks += ["intervals drawn from 0% to 100% only"] if shown != rows[: len(shown)] else []
+    remarks += [CUT] if shown != rows[: len(shown)] else []
     title += f" ({'; '.join(remarks)})" if remarks else ""
     level = percent(document["estimates"]["level"])
     chart = interval_chart(
@@ -190,13 +249,9 @@ def _intervals(document: Document, rows: Sequence[IntervalRow], title: str) -> C
         description=f"Each dot is an estimate, each line its {level} interval. The table has the numbers.",
         tick=_share if shares else _plain,
         names=(f"estimate with {level} interval", "truth (rehearsal only)"),
+        least=0.0 if shares else None,
     )
     return CaptionedChart(title, chart)
-
-
-def _cut(row: IntervalRow) -> IntervalRow:
-    """A share lies between 0 and 1: a whisker that reaches further is drawn that far only."""
-    return row._replace(lower=max(row.lower, min(row.value, 0.0)), upper=min(row.upper, max(row.value, 1.0)))
 
 
 def _epsilon(document: Document) -> CaptionedChart | None:
@@ -279,7 +334,7 @@ def _attack(document: Document) -> CaptionedChart | None:
     chart = interval_chart(
         rows,
         title=title,
-        description="Measured success with its interval, against naming the commonest answer for everybody.",
+        description="Measured success with its interval, against the commonest answer given public columns.",
         tick=_share,
         reference=ReferenceLine(f"chance level: {percent(chance)}", "level-main", chance),
         names=(f"success with {percent(first['level'])} interval", ""),
@@ -353,7 +408,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ResultPage:
-    """What a page says, in the order in which it is read.
+    """Contents of a page, in the order in which it is read.
 
     Attributes
     ----------

@@ -378,6 +378,9 @@ def dejavu_tables(document: Document) -> list[tuple[str, Table]]:
         ("Images by who guesses them", _counts(document)),
         ("Score at a share of the most confident images, in points", _scores(document)),
     ]
+    if document["memorized_images"]:
+        expected = f"about {document['partition']['misrepresented']:g} are among them by chance"
+        tables.append((f"Memorized images, the surest first; {expected}", _images(document)))
     if len(document["pairs"]["gaps"]) > 1:
         tables.append(("Pairs of models", _pairs(document)))
     if "one_model" in document:
@@ -489,6 +492,20 @@ def _scores(document: Document) -> Table:
         for one in document["scores"]
     )  # fmt: skip
     return Table(("share", "images", "score", "95 %", "p", "paired", "95 %"), rows)
+
+
+NAMED = 10  # memorized images in a table; the JSON has all
+
+
+def _images(document: Document) -> Table:
+    named = document["memorized_images"]
+    rows = tuple(
+        (f"set {one['set']} of pair {one['pair']}", one.get("image", f"row {one['row']}"), one["label"],
+         f"{one['confidence']:.3g}")
+        for one in named[:NAMED]
+    )  # fmt: skip
+    more = (f"{len(named) - NAMED} more are in the JSON.",) if len(named) > NAMED else ()
+    return Table(("images", "which", "class", "confidence"), rows, more)
 
 
 def _pairs(document: Document) -> Table:

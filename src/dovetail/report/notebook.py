@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.display import Display, Grid, Mark, draw_figure, draw_marks, height_of
+from dovetail.core.errors import MissingExtraError, StorageError
+from dovetail.ledger.files import publish
+from dovetail.report.html import render_html
 from dovetail.report.number_format import Document, display_name, missing_reason, percent
 from dovetail.report.rounds import series_table
 from dovetail.report.sentences import banner, is_stream, summarize_metrics
@@ -68,6 +74,42 @@ def report_frame(report: Any) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=schema)
 
 
+def pandas_of(frame: pl.DataFrame) -> Any:
+    """A data frame of pandas."""
+    try:
+        return frame.to_pandas()
+    except ImportError as error:
+        raise MissingExtraError(f"pandas cannot be used here ({error}): pip install pandas pyarrow.") from None
+
+
+# The folder of a run: report.json, report.html and, for a release, the sanitized table; all of them or none.
+
+
+def save_report(report: Any, target: Path, *, force: bool) -> Any:
+    """Write the report into the folder `target`; what is returned names its files."""
+    import polars as pl
+
+    sanitized, released = report.sanitized, isinstance(report.sanitized, pl.DataFrame)
+    files = {
+        "report_json": "report.json",
+        "report_html": "report.html",
+        "sanitized": "sanitized.parquet" if released else sanitized,
+    }
+    report = replace(report, files=files)
+    with publish(target, force=force) as folder:
+        document = report.document()
+        try:
+            if released:
+                description = {"dovetail": json.dumps(report.sanitized_description)}
+                sanitized.write_parquet(folder / "sanitized.parquet", metadata=description)
+        except pl.exceptions.PolarsError as error:
+            raise StorageError(f"{target}: could not be written ({error}); nothing was left.") from None
+        text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
+        (folder / "report.json").write_text(f"{text}\n", encoding="utf-8")
+        (folder / "report.html").write_text(render_html(document), encoding="utf-8")
+    return report
+
+
 def draw_report(report: Any) -> Any:
     """A figure of the estimates for everybody and, where it is known, how often guesses at one person are right."""
     document = report.document()
@@ -87,6 +129,7 @@ def draw_report(report: Any) -> Any:
             draw_marks(axis, panel, title=title, what=f"estimate with {level} interval" if learned else "right")
             if document["estimates"]["measure"] == "share" or not learned:
                 axis.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+                axis.set_xlim(left=0.0)
         figure.suptitle(banner(document).partition(":")[0], x=0.01, ha="left", color="#a33", fontsize="medium")
         return figure
 
@@ -139,4 +182,4 @@ def _guesses(document: Document) -> Iterator[Mark]:
         yield Mark(f"attack: {display_name(name)}", *(float(end) for end in (each["success"], *each["interval"])))
     if found:
         chance = float(found[0][1]["chance"])
-        yield Mark("naming the commonest answer", chance, chance, chance)
+        yield Mark("a guess from public columns alone", chance, chance, chance)

@@ -6,26 +6,12 @@ from typing import Any, NamedTuple
 
 from dovetail.core import display
 from dovetail.core.display import quantize, strip
-from dovetail.core.errors import ParameterError
+from dovetail.core.errors import DovetailError
+from dovetail.core.registry import Registry
 
 Document = dict[str, Any]  # report.json as loaded
 
 ABSENT = "–"
-
-
-def round_up(value: float, digits: int) -> float:
-    """Smallest number with `digits` decimals that is at least `value`.
-
-    `value` is read as its shortest decimal form, the one in report.json: 0.1 stays 0.1.
-
-    Examples
-    --------
-    >>> round_up(0.12301, 3), round_up(2.0, 3), round_up(0.1, 1)
-    (0.124, 2.0, 0.1)
-    """
-    if math.isnan(value):
-        raise ParameterError("`value` must be a number, got nan.")
-    return value if math.isinf(value) else float(quantize(Decimal(repr(float(value))), digits, ROUND_CEILING))
 
 
 def upward(value: Any) -> str:
@@ -34,7 +20,7 @@ def upward(value: Any) -> str:
 
 
 def downward(value: Any) -> str:
-    """What nothing can beat, to be read as "at least": three significant digits, rounded down."""
+    """Format a lower bound: three significant digits, rounded down."""
     return ABSENT if missing_reason(value) is not None else display.downward(value)
 
 
@@ -57,7 +43,7 @@ def odds(epsilon: Any) -> str:
 
 
 def missing_reason(block: Any) -> str | None:
-    """Why a part of the document does not apply; None where it does."""
+    """Reason why a part of the document does not apply; None where it does."""
     if block is None:
         return "not stated"
     if isinstance(block, dict) and "value" in block and block["value"] is None:
@@ -66,7 +52,7 @@ def missing_reason(block: Any) -> str | None:
 
 
 class Unit(NamedTuple):
-    """How estimates are written: shares in percent, means as they are; the error decides the decimals."""
+    """Format of estimates: shares in percent, means as they are; the error decides the decimals."""
 
     shift: int
     sign: str
@@ -94,3 +80,21 @@ class Unit(NamedTuple):
 def display_name(name: str) -> str:
     """A name of the program as words."""
     return name.replace("_", " ")
+
+
+def label_of(kind: Registry[Any], name: str) -> str:
+    """The label of a mechanism, for sentences; its name as words where it is not installed here."""
+    try:
+        return str(kind[name].label)
+    except DovetailError:
+        return display_name(name)
+
+
+def plain_number(text: Any) -> str:
+    """A group as people write it: 22 for 22.0.
+
+    >>> plain_number("22.0"), plain_number("17.5"), plain_number("v2.0")
+    ('22', '17.5', 'v2.0')
+    """
+    whole = str(text).removesuffix(".0")
+    return whole if whole.lstrip("-").isdigit() else str(text)

@@ -163,7 +163,7 @@ def _path(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
 
 
 def _legend(scale: float) -> list[Markup]:
-    """What the lines are, and how long a round number of metres is."""
+    """Draw the legend of the lines, and a scale of a round number of metres."""
     round_lengths = (5000, 2000, 1000, 500, 200, 100, 50, 20, 10)
     length = next((metres for metres in round_lengths if metres * scale <= 90), 1)
     low, high = _MAP_HEIGHT + 16, _MAP_HEIGHT + 40

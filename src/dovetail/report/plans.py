@@ -8,11 +8,12 @@ from dataclasses import asdict
 from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.display import error_in_words, guess_in_words
+from dovetail.core.display import chance_in_words, error_in_words, guess_in_words
+from dovetail.core.missing import Missing
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.core.verdict import judge_central, numbered, warnings_of
 from dovetail.report.charts import NamedCurve, ReferenceLine, curve_chart
-from dovetail.report.document import Missing, central_document
+from dovetail.report.document import central_document
 from dovetail.report.html import Number, Picture, ResultPage, Section
 from dovetail.report.number_format import ABSENT, Unit, upward
 from dovetail.report.tables import Table
@@ -49,7 +50,7 @@ def _grid(randomizer: FrequencyRandomizer | NumericRandomizer) -> str:
 
 
 def plan_rows(plan: CollectionPlan) -> dict[str, str]:
-    """What is planned, promised and risked, by name."""
+    """Rows of a plan by name: what is collected, guaranteed and risked."""
     everybody, some, colluding = plan.central.lines()
     return {
         "protection": plan.verdict.sentence(),
@@ -63,6 +64,7 @@ def plan_rows(plan: CollectionPlan) -> dict[str, str]:
         "colluding": colluding,
         **_error_rows(plan),
         "best guess": _guess(plan),
+        "which report is hers": _linked(plan),
         "smallest n": plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}",
         **numbered(plan.notes),
     }
@@ -109,8 +111,17 @@ def _guess(plan: CollectionPlan) -> str:
     )
 
 
+def _linked(plan: CollectionPlan) -> str:
+    found = plan.risk.linkage
+    return (
+        f"who knows everybody's value names a person's report with chance {chance_in_words(found.values_known)} at "
+        f"most, who knows hers and the shares of the others' {chance_in_words(found.shares_known)}; blind "
+        f"{chance_in_words(found.blind)}"
+    )
+
+
 def plan_objections(plan: CollectionPlan) -> dict[str, list[str]]:
-    """What speaks against other randomizers, each reason with those that it holds for."""
+    """Reasons against other randomizers, each with those that it holds for."""
     found: dict[str, list[str]] = {}
     for row in plan.alternatives:
         if row.reason:
@@ -148,6 +159,7 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
         "vulnerability": unknown if plan.vulnerability is None else plan.vulnerability,
         "gain": unknown if plan.risk.gain is None else plan.risk.gain,
         "leakage": unknown if plan.risk.exact is None else {**asdict(plan.risk.exact), "prior_law": "uniform"},
+        "linkage": asdict(plan.risk.linkage),
         "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
         "central": central_document(plan.central),
         "verdict": plan.verdict.document(),
@@ -173,11 +185,17 @@ TRUSTED = {
     "shuffler": "the shuffler adds the noise; with the analyst it reads every answer",
     "users": "people add the noise together; shuffler and analyst together read every answer",
 }
+DUMMIES = {
+    "geometric": "two-sided geometric, the least noise for people who are asked up to four times",
+    "gaussian": "Gaussian, the least noise for people who are asked five times and more",
+    "digits": "Gaussian, of the digits of a number: each person sends a report of every digit",
+    "sparse": "sparse, of few answers and without delta: for long lists, never for accuracy",
+}
 TITLES = {"shuffler": "trusting the shuffler", "users": "who add the noise together"}
 
 
 def trusting_rows(plan: TrustingPlan) -> dict[str, str]:
-    """What is planned and promised, and who has to be trusted with what, by name."""
+    """Rows of a plan by name: what is collected and guaranteed, and who has to be trusted with what."""
     from dovetail.plan.dummies import DummiesPlan, UserDummiesPlan
 
     rows = _rows(plan)
@@ -188,11 +206,24 @@ def trusting_rows(plan: TrustingPlan) -> dict[str, str]:
 
 
 def _of_the_shuffler(plan: DummiesPlan) -> dict[str, str]:
-    extra = plan.dummies.k * plan.dummies.reach
+    each, own = plan.added / plan.dummies.k, plan.reports
+    of_a_count = f"standard deviation {plan.count_variance**0.5:.3g}, "
+    if plan.largest_count_error is None:
+        of_a_count += "of an answer that nobody gives; frequent answers pay, since reports are kept by chance"
+    else:
+        of_a_count += f"at most {plan.largest_count_error:,} off"
+    what = "value" if plan.kind != "digits" else "digit"
+    together = (
+        {}
+        if plan.rounds == 1
+        else {"rounds": f"{plan.rounds:,} releases about the same people keep this epsilon together"}
+    )
     return {
-        "of a count": f"standard deviation {plan.dummies.variance**0.5:.3g}, at most {plan.dummies.reach:,} off",
-        "messages": f"1 a person, and {extra:,} dummies ({plan.dummies.reach:,} for each value) on average",
-        "bytes": f"{plan.message_bytes:,} a person, sealed for the service",
+        **together,
+        "dummies": DUMMIES[plan.kind],
+        **({} if plan.kind == "digits" else {"of a count": of_a_count}),
+        "messages": f"{own:,} a person, and {plan.added:,} dummies ({each:,.3g} for each {what}) on average",
+        "bytes": f"{plan.message_bytes:,} of each message, sealed for the service",
     }
 
 
@@ -210,8 +241,10 @@ def _of_users(plan: UserDummiesPlan) -> dict[str, str]:
 def _rows(plan: TrustingPlan) -> dict[str, str]:
     against, condition, together = plan.trust_statement
     whom = "of one share with 95 % probability, frequent or rare"
+    if getattr(plan, "kind", "") == "sparse":
+        whom = "of the share of an answer that everybody gives, with 95 % probability; rare ones are surer"
     if plan.span is not None:
-        whom = f"of the mean with 95 % probability, on a grid of {plan.dummies.k:,} points"
+        whom = f"of the mean with 95 % probability, on a grid of {plan.points:,} points"
     return {
         "protection": judge_central(plan.central).sentence(),
         "trust": f"{against}, {condition}",
@@ -225,7 +258,7 @@ def _rows(plan: TrustingPlan) -> dict[str, str]:
 
 
 def trusting_error(plan: TrustingPlan) -> str:
-    """What one share, or the mean, may be off, with its unit."""
+    """Error of one share, or of the mean, with its unit."""
     return _in_its_unit(plan, plan.accuracy.error95)
 
 

@@ -35,12 +35,12 @@ class RoundBin(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Where it is drawn."""
+        """The round at which a chart draws it."""
         return (self.first + self.last) / 2
 
     @property
     def known(self) -> bool:
-        """Whether any of its rounds has an estimate."""
+        """True if any of its rounds has an estimate."""
         return math.isfinite(self.value)
 
     @property
@@ -93,7 +93,7 @@ def _bin(series: Document, places: range, document: Document) -> RoundBin:
 
 
 def _possible(document: Document, value: float, interval: tuple[float, float]) -> tuple[float, tuple[float, float]]:
-    """What the declared range allows; all of it in a document that does not say the range."""
+    """Clip to the declared range; as it is in a document that does not say the range."""
     lower, upper = (document["collection"].get(name) for name in ("lower", "upper"))
     if lower is None or upper is None or math.isnan(value):
         return value, interval
@@ -172,7 +172,7 @@ def _shown(row: Document) -> Any:
 
 
 def _asks_unbiased(document: Document) -> bool:
-    """Whether [estimate] asks for what is unbiased beside what is possible."""
+    """True if [estimate] asks for what is unbiased beside what is possible."""
     return bool((document["config"].get("estimate") or {}).get("unbiased", False))
 
 
@@ -190,12 +190,12 @@ def _moved(pairs: Sequence[tuple[float, float]], error: float) -> list[str]:
 
 
 def missing_rounds(stamps: Sequence[int]) -> str:
-    """Which ones, where there are few; how many, where there are not."""
+    """Name missing rounds where there are few; else count them."""
     return ", ".join(f"{t:,}" for t in stamps) or "none" if len(stamps) <= 3 else f"{len(stamps):,} rounds"
 
 
 def budget_table(document: Document) -> Table:
-    """What the rounds cost, and what came of them."""
+    """Table of the rounds: their cost, and what came of them."""
     rounds = document["rounds"]
     cap = "none" if missing_reason(rounds["cap"]) is not None else f"ε = {upward(rounds['cap'])}"
     central = rounds["central_of_a_round"]
@@ -237,14 +237,14 @@ def _counts(rounds: Document) -> str:
 
 
 def _people(rounds: Document) -> list[str]:
-    """What n counts in a round, for either promise."""
+    """Say what n counts in a round, for either guarantee."""
     counted = [n for n in rounds["series"].get("central_n", []) if n is not None]
     if not counted:
         return []
     span = f"{min(counted):,}" if min(counted) == max(counted) else f"{min(counted):,} to {max(counted):,}"
     return [
         f"In a round the central promise counts {span} honest reports that were really sent together; the local one "
-        "counts the reports of one device, whoever else sends."
+        "counts the reports of one device, no matter who else sends."
     ]
 
 

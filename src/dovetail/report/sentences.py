@@ -8,11 +8,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
 from dovetail.attack.experiment.run_attack import ATTACK
-from dovetail.core.display import guess_in_words
+from dovetail.core.display import chance_in_words, guess_in_words
+from dovetail.core.stages import SHUFFLERS
 from dovetail.report.number_format import (
     Document,
     display_name,
     downward,
+    label_of,
     missing_reason,
     odds,
     percent,
@@ -50,7 +52,7 @@ def _absent(name: str, question: str, block: Any) -> MetricSummary:
 
 def _local(document: Document) -> MetricSummary:
     what = single_report(document)
-    name, question, block = "Local privacy", f"What can {what} give away, whoever reads it?", document["local"]
+    name, question, block = "Local privacy", f"What can {what} give away, no matter who reads it?", document["local"]
     if missing_reason(block) is not None:
         return _absent(name, question, block)
     slack = f" (slack δ = {upward(block['delta'])})" if block.get("delta") else ""
@@ -66,19 +68,19 @@ def _local(document: Document) -> MetricSummary:
 
 
 def single_report(document: Document) -> str:
-    """What one person sends in all, which the local promise is about."""
+    """Say what one person sends in all, which the local guarantee is about."""
     if is_stream(document):
         return "all reports of one device"
     return "all reports of one person" if document["collection"].get("ask") == "all" else "one report"
 
 
 def is_stream(document: Document) -> bool:
-    """Whether the report is about rounds of a stream."""
+    """True if the report is about rounds of a stream."""
     return missing_reason(document.get("rounds")) is None
 
 
 def _round_lines(document: Document, key: str, sign: str) -> tuple[str, ...]:
-    """What a single round of a stream promises, beside the promise for all of them."""
+    """Say what a single round of a stream guarantees, beside all of them."""
     if not is_stream(document):
         return ()
     block = document["rounds"][key]
@@ -129,12 +131,12 @@ def _central(document: Document) -> MetricSummary:
 
 
 def amplifies(block: Document) -> bool:
-    """Whether the shuffled batch promises more than one report does, in the digits that are shown."""
+    """True if the shuffled batch promises more than one report does, in the digits that are shown."""
     return upward(block["epsilon"]) != upward(block["colluding"])
 
 
 def has_dummies(block: Document) -> bool:
-    """Whether a central guarantee rests on dummies, of the shuffler or of people."""
+    """True if a central guarantee rests on dummies, of the shuffler or of people."""
     return missing_reason(block) is None and block.get("trust") in ("shuffler", "users")
 
 
@@ -146,7 +148,7 @@ def adversary_of_dummies(block: Document) -> str:
 
 
 def honesty_assumption(block: Document) -> str:
-    """Who has to be honest for the central guarantee that is quoted."""
+    """Say who has to be honest for the central guarantee that is quoted."""
     n, honest = block["n"], block["honest_n"]
     if block.get("trust") == "shuffler":
         dummies = (
@@ -156,7 +158,7 @@ def honesty_assumption(block: Document) -> str:
     if block.get("trust") == "users":
         return (
             f"{honest:,} of {n:,} people are honest and their answers and dummies arrive, and the shuffler takes at "
-            "most two messages of a person, mixes them and tells nobody whose they are"
+            "most one message of a person beside her answers, mixes them and tells nobody whose they are"
         )
     whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
     return f"the shuffler and {whom} it mixes are honest"
@@ -170,7 +172,7 @@ def _order(document: Document) -> MetricSummary:
     if math.isinf(alpha):
         meaning = "Nothing is promised about the order of the rows."
     elif alpha == 0.0:
-        meaning = "Inside a group every order of the rows is equally likely: the order does not tell who sent which."
+        meaning = "Inside a group the order tells nobody which row is whose: every order is equally likely."
     else:
         meaning = (
             "Exchanging reports between people of one group changes the probability of any released order "
@@ -191,9 +193,9 @@ def _order(document: Document) -> MetricSummary:
 
 def _leakage(document: Document) -> MetricSummary:
     name, question = "Exact leakage", "What does the best possible guess gain from the data?"
-    block = document["leakage"]
+    block, lines = document["leakage"], linkage_lines(document)
     if missing_reason(block) is not None:
-        return _absent(name, question, block)
+        return _absent(name, question, block)._replace(lines=lines)
     shuffled = missing_reason(block["randomized_shuffled"]) is None
     guess = guess_in_words(_best_guess(block), block["prior"])
     best = guess.best
@@ -220,11 +222,24 @@ def _leakage(document: Document) -> MetricSummary:
     for key, label in (("method", "method"), ("error_bound", "error at most"), ("rounding", "rounding")):
         if missing_reason(block.get(key)) is None:
             details.append(f"{label}: {format_brief(block[key])}")
-    return MetricSummary(name, question, headline, meaning, (), tuple(details), *_fine_print(block))
+    return MetricSummary(name, question, headline, meaning, lines, tuple(details), *_fine_print(block))
+
+
+def linkage_lines(document: Document) -> tuple[str, ...]:
+    """Which report is hers: how often somebody names it; nothing where that is not known."""
+    found = document.get("linkage")
+    if found is None or missing_reason(found) is not None:
+        return ()
+    most, shares = (chance_in_words(found[key]) for key in ("values_known", "shares_known"))
+    knows = f", and of the others' only the shares: {shares}" if found["method"] != "bound" else ""
+    return (
+        f"which report is hers, to somebody who knows her answer and everybody else's: named with chance {most} at "
+        f"most{knows}; picked blindly {chance_in_words(found['blind'])}",
+    )
 
 
 def guess_sentence(hand: Document) -> str:
-    """What the data add to the blind guess of the commonest answer, for the shares at hand."""
+    """Say what the data add to the blind guess of the commonest answer, for the shares at hand."""
     best, blind, points, _ = guess_in_words(_best_guess(hand), hand["prior"])
     whose = (
         f"is right for {blind} of these people"
@@ -239,6 +254,31 @@ def guess_sentence(hand: Document) -> str:
         f"who knows nothing else, is right with probability {most}{best}: a gain of "
         f"{most}{points} percentage points."
     )
+
+
+def guess_sentences(document: Document) -> Iterator[str]:
+    """How often guesses at one person's answer are right, and what attacks reached: three sentences, no names."""
+    block = document["leakage"]
+    hand = None if missing_reason(block) is not None else block["at_hand"]
+    if hand is not None and missing_reason(hand) is None:
+        yield f"Guessing the commonest answer for everybody is right in {percent(hand['prior'])}."
+        told = f"at most {percent_up(hand['randomized'])}"
+        if missing_reason(hand["randomized_shuffled"]) is None:
+            more = percent_up(_best_guess(hand)) != percent_up(hand["prior"])
+            better = f"is right in at most {percent_up(_best_guess(hand))}" if more else "does no better"
+            yield f"Somebody who has only the released table {better}; if the shuffler tells who sent what: {told}."
+        else:
+            yield f"If it is known who sent what: {told}."
+    known = [one for one in attacks_of(document) if missing_reason(one) is None]
+    if known:
+        first = max(known, key=lambda one: float(one["success"]))
+        best, alone = float(first["success"]), "a guess from the public columns alone"
+        what = f" on {first['guessed']}" if first.get("guessed") else ""
+        tried = f"One attack{what} was tried" if len(known) == 1 else f"{len(known)} attacks{what} were tried"
+        if all(float(one["success"]) <= float(one["chance"]) for one in known):
+            yield f"{tried}; nothing beat {alone}."
+        else:
+            yield f"{tried}; the best was right in {percent(best)}, {alone} in {percent(first['chance'])}."
 
 
 def guess_gain(hand: Document) -> str:
@@ -285,7 +325,7 @@ def _attack(document: Document) -> MetricSummary:
 
 
 def attack_sentence(block: Document) -> str:
-    """How often it was right; for an attack that is worse than a blind guess, that nobody would mount it."""
+    """Say how often the attack was right, or that it is worse than a blind guess."""
     if block.get("mounted", ATTACK) == ATTACK:
         return f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right"
     return (
@@ -316,10 +356,10 @@ def format_brief(value: Any) -> str:
 
 
 def mode_sentence(document: Document) -> str:
-    """What kind of document this is."""
+    """Say what kind of document this is."""
     if document["mode"] == "rehearsal":
-        coins = "simulated coins" if document["entropy"] == "simulation" else "device coins"
-        return f"Rehearsal with {coins}: contains the truth and protects nobody."
+        random = "simulated" if document["entropy"] == "simulation" else "the operating system's"
+        return f"Rehearsal with {random} randomness: contains the truth and protects nobody."
     return "Release: randomized with the device's own entropy; contains no truth."
 
 
@@ -350,19 +390,19 @@ def uniform_instead(document: Document) -> Iterator[str]:
         if all(each["error"] >= NO_LESS * each["uniform"] for each in learned):
             central = _central_instead(by_name.get("uniform"))
             yield (
-                f"Better than {display_name(name)}: a uniform shuffle. The order tells hardly more about groups (λ "
-                f"{shown}), and a uniform shuffle promises α = 0{central}. For an order that can be learned from, "
-                "raise α or make the groups smaller."
+                f"Better than {label_of(SHUFFLERS, name)}: a uniform shuffle. The order tells hardly more about "
+                f"groups (λ {shown}), and a uniform shuffle promises α = 0{central}. For an order "
+                "that can be learned from, raise α or make the groups smaller."
             )
         elif _no_worse(by_name.get("within_groups"), learned):
             yield (
-                f"Better than {display_name(name)}: the shuffle within groups. Groups are estimated as well from it, "
-                f"and it promises α = 0{_central_instead(by_name['within_groups'])}."
+                f"Better than {label_of(SHUFFLERS, name)}: the shuffle within groups. Groups are estimated as well "
+                f"from it, and it promises α = 0{_central_instead(by_name['within_groups'])}."
             )
 
 
 def _alpha(entry: Document) -> float | None:
-    """What the order costs; None where nothing is shuffled or nothing is promised."""
+    """Alpha of the order; None where nothing is shuffled or nothing is guaranteed."""
     order = entry["order"]
     if missing_reason(order) is not None or missing_reason(order["alpha"]) is not None or order["alpha"] == "inf":
         return None
@@ -380,6 +420,6 @@ def _central_instead(entry: Document | None) -> str:
 
 
 def _no_worse(entry: Document | None, learned: list[Document]) -> bool:
-    """Whether every column's groups are estimated about as well from another shuffle."""
+    """True if every column's groups are estimated about as well from another shuffle."""
     other = {} if entry is None else {each["by"]: each["error"] for each in learnability_of(entry)}
     return bool(other) and all(other.get(each["by"], 2.0) <= AS_GOOD * each["error"] for each in learned)

@@ -11,15 +11,19 @@ from typing import Any, NamedTuple
 
 from dovetail.attack.experiment.run_attack import ATTACK
 from dovetail.core.display import guess_in_words
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
+from dovetail.estimate.tables import Pairs
 from dovetail.report.number_format import (
     ABSENT,
     Document,
     Unit,
     display_name,
+    label_of,
     missing_reason,
     odds,
     percent,
     percent_up,
+    plain_number,
     upward,
 )
 from dovetail.report.section import SECTIONS
@@ -28,7 +32,6 @@ from dovetail.report.sentences import (
     adversary_of_dummies,
     amplifies,
     attacks_of,
-    guess_gain,
     has_dummies,
     honesty_assumption,
     is_stream,
@@ -45,19 +48,21 @@ UNIT = Unit.of("mean")
 
 
 def is_vector(document: Document) -> bool:
-    """Whether people's answers are vectors."""
+    """True if people's answers are vectors."""
     return bool(document["collection"]["kind"] == "vector")
 
 
 def vector_kind(document: Document) -> str:
-    """What one person holds."""
+    """Say what one person holds."""
     collection = document["collection"]
     return f"a vector of {collection['dimension']:,} numbers, of length at most {collection['clip']:g}"
 
 
 def vector_sentences(document: Document) -> Iterator[str]:
-    """How far the mean as a whole may be off, and was."""
-    vector = document["estimates"]["vector"]
+    """Say how far the mean as a whole may be off, and was; nothing of what is no mean of vectors."""
+    vector = document["estimates"].get("vector")
+    if vector is None:
+        return
     error, most, coordinate = vector["error"], vector["error95"], vector["coordinate_error"]
     yield (
         f"The estimated mean has length {UNIT(vector['length'], error)} and is off by at most "
@@ -88,12 +93,12 @@ def shows_truth(document: Document) -> bool:
 
 
 def shown_components(labels: Sequence[str]) -> range:
-    """Of two answers the second is shown: the first is what remains."""
+    """Places of the answers to show: of two only the second, as the first is what remains."""
     return range(1, 2) if len(labels) == 2 else range(len(labels))
 
 
 def estimate_table(document: Document) -> Table:
-    """What was learned about everybody."""
+    """Table of the estimates about everybody."""
     estimates = document["estimates"]
     overall, level = estimates["overall"], percent(estimates["level"])
     truth = shows_truth(document) and "truth" in overall
@@ -119,6 +124,37 @@ def estimate_table(document: Document) -> Table:
     return Table(columns, rows, tuple(notes))
 
 
+def pair_table(document: Document) -> Table:
+    """How every two columns go together; no rows where tables were not asked for."""
+    curve = document["estimates"].get("curve")
+    if missing_reason(curve) is not None or "pairs" not in curve:
+        return Table((), ())
+    names, values = document["collection"]["columns"], document["collection"]["values"]
+    noise = Pairs(tuple(map(len, values))).noise(document["estimates"]["overall"]["standard_error"])
+    drowned = [
+        f"{names[i]} and {names[j]} (it takes {math.ceil(document['collection']['n'] * off):,} people)"
+        for (i, j), off in noise.items()
+        if off > 1.0
+    ]
+    rows = [
+        (
+            f"{names[i]} and {names[j]}",
+            f"{told:.3g}",
+            ABSENT if missing_reason(p) is not None else f"{float(p):.3g}",
+        )
+        for (i, j), told, p in zip(curve["pairs"], curve["information"], curve["p"], strict=True)
+    ]
+    notes = (
+        *([f"Noise is larger than a typical cell in the table of {', '.join(drowned)}."] if drowned else []),
+        "Mutual information in nats, of tables that were made consistent; with noise it is above 0 for independent "
+        "columns too. p: how often independent columns would look as dependent, by 199 draws with their noise; its "
+        "size is right for many people, and not proved for few.",
+        "A synthetic table of them (`dovetail synthesize`) is good for these pairs. What three columns say "
+        "together in it is an assumption of the model. It has no standard errors: quote those of the cells.",
+    )
+    return Table(("columns", "mutual information", "p of independence"), tuple(rows), notes)
+
+
 def _whose_interval(document: Document) -> str:
     if is_vector(document):
         return (
@@ -139,7 +175,7 @@ def _whose_interval(document: Document) -> str:
 
 
 def group_table(document: Document) -> Table:
-    """What was learned about the groups; no rows where the estimator gives none."""
+    """Table of the estimates about groups; no rows where the estimator gives none."""
     estimates, notes = document["estimates"], []
     level, groups = percent(estimates["level"]), estimates["groups"]
     if missing_reason(groups) is not None:
@@ -154,7 +190,9 @@ def group_table(document: Document) -> Table:
         for place in shown_components(group["labels"]):
             cells = _estimate_cells(group, place, unit, error, truth=truth)
             answer = (str(group["labels"][place]),) if several else ()
-            rows.append((str(group["by"]), str(group["group"]), *answer, *cells[:2], *cells[4:], f"{group['n']:,}"))
+            rows.append(
+                (str(group["by"]), plain_number(group["group"]), *answer, *cells[:2], *cells[4:], f"{group['n']:,}")
+            )
     if groups and len(groups[0]["labels"]) == 2:
         notes.append(f"Share of “{groups[0]['labels'][1]}”; “{groups[0]['labels'][0]}” is what remains.")
     notes += [*_moved_note(groups, unit, error), *_bias_note(groups, unit), *_withheld(estimates)]
@@ -212,14 +250,14 @@ def _better_note(estimates: Document, unit: Unit) -> Iterator[str]:
     if better is not None and missing_reason(better) is None:
         error = float(better["standard_error"])
         yield (
-            f"A better choice for so many values: with the same ε, {display_name(better['name'])} has a standard "
-            f"error of {unit(error, error, ROUND_CEILING)} for a share among many, instead of "
+            f"A better choice for so many values: with the same ε, {label_of(RANDOMIZERS, better['name'])} has a "
+            f"standard error of {unit(error, error, ROUND_CEILING)} for a share among many, instead of "
             f"{unit(better['here'], better['here'], ROUND_CEILING)}."
         )
 
 
 def _precision_note(randomizer: Document) -> Iterator[str]:
-    """What single reports achieve, beside what was asked of them."""
+    """Say what precision single reports have, beside what was asked of them."""
     precision: Any = randomizer.get("precision")
     if missing_reason(precision) is None:
         (low, high), (first, last) = precision["values"], precision["achieved"]
@@ -330,7 +368,7 @@ _OWN = "the chosen shuffler of a rehearsal"  # other shufflers of a comparison a
 
 
 def section_notes(document: Document) -> tuple[str, ...]:
-    """What was measured of the release beside attacks; nothing in documents that do not say."""
+    """Notes on what was measured of the release beside attacks; none in documents that do not say."""
     notes: list[str] = []
     for name in SECTIONS.names():
         if (found := document.get(name)) is None:
@@ -377,7 +415,7 @@ def attack_table(document: Document) -> Table:
 
 
 def worse_than_blind(attacks: list[Document]) -> list[str]:
-    """Which attacks nobody would mount, because naming the commonest answer does better."""
+    """Name the attacks that do worse than naming the commonest answer."""
     return [
         f"{attack['name']} alone is right in {percent(attack['alone'])}: who attacks names the commonest answer "
         "instead, and is right as often as the chance level."
@@ -387,7 +425,7 @@ def worse_than_blind(attacks: list[Document]) -> list[str]:
 
 
 def bound_notes(attacks: list[Document]) -> list[str]:
-    """What the bound beside each attack is and rests on, and where an attack is above it; why there is none."""
+    """Notes on the bound beside each attack, and where an attack is above it; or why there is none."""
     first = attacks[0].get("bound")
     if first is None:  # a report from before there were bounds
         return []
@@ -421,7 +459,7 @@ def _cells(attack: Document) -> tuple[str, ...]:
 
 
 def learnability_table(document: Document) -> Table:
-    """How far local estimates are off, between no shuffle and a full one; no rows where that does not apply."""
+    """Table of local errors, between no shuffle and a full one; no rows where that does not apply."""
     learned = learnability_of(document)
     if not learned:
         return Table((), (), (f"Learnability by group does not apply: {missing_reason(document['learnability'])}.",))
@@ -487,14 +525,20 @@ def question_parts(document: Document) -> list[QuestionPart]:
 
 def asked_of(document: Document) -> str:
     """A question in brackets: what its answers are."""
-    collection = document["collection"]
+    return f"{document['collection']['private']} ({domain_words(document['collection'])})"
+
+
+def domain_words(collection: Document) -> str:
+    """What can be answered: as the question says, in documents in which one does."""
+    if "domain" in collection:
+        return str(collection["domain"])
     if collection["kind"] == "numeric":
-        return f"{collection['private']} (a number between {collection['lower']:g} and {collection['upper']:g})"
-    return f"{collection['private']} (one of {len(collection['categories'])} answers)"
+        return f"a number between {collection['lower']:g} and {collection['upper']:g}"
+    return f"one of {len(collection['categories'])} answers"
 
 
 def setting(document: Document) -> Iterator[str]:
-    """Who is asked what, and how reports are made."""
+    """Say who is asked what, and how reports are made."""
     parts = question_documents(document)
     collection = document["collection"]
     asked = ", ".join(asked_of(one) for one in parts)
@@ -504,18 +548,8 @@ def setting(document: Document) -> Iterator[str]:
     )
     yield (
         f"Every answer is randomized before it leaves its owner ({made}), passes the shuffler "
-        f"({display_name(document['shuffler'])}), and is then estimated."
+        f"({label_of(SHUFFLERS, document['shuffler'])}), and is then estimated."
     )
-
-
-def riskiest(document: Document) -> Document:
-    """The question whose answers are guessed best, for the shares at hand; the report itself where none is."""
-    guessed = [
-        one
-        for one in question_documents(document)
-        if missing_reason(one["leakage"]) is None and missing_reason(one["leakage"]["at_hand"]) is None
-    ]
-    return max(guessed, key=lambda one: float(guess_gain(one["leakage"]["at_hand"])), default=document)
 
 
 def _table(one: Document) -> Table:
@@ -538,7 +572,7 @@ def _lines(one: Document) -> Iterator[str]:
         )
     local, _, _, leakage, attack = summarize_metrics(one)
     randomizer = one["randomizer"]["label"]
-    yield f"One answer: {local.headline} ({randomizer}), whoever reads it; it is part of the budget above."
+    yield f"One answer: {local.headline} ({randomizer}), no matter who reads it; it is part of the budget above."
     yield _said(leakage)
     yield _said(attack)
 
@@ -564,22 +598,17 @@ def _setting(document: Document) -> Iterator[str]:
         yield from setting(document)
         return
     collection, randomizer = document["collection"], document["randomizer"]
-    kind = (
-        f"a number between {collection['lower']:g} and {collection['upper']:g}"
-        if collection["kind"] == "numeric"
-        else vector_kind(document)
-        if is_vector(document)
-        else f"one of {len(collection['categories'])} answers"
-    )
+    kind = vector_kind(document) if is_vector(document) else domain_words(collection)
     who = f"{collection['n']:,} people"
     if is_stream(document):
         rounds = document["rounds"]
         who = f"{rounds['reports']:,} reports of {rounds['devices']:,} devices in {rounds['rounds']:,} rounds"
     yield f"{who}, one private column: {collection['private']} ({kind})."
     if has_dummies(document["central"]) and not math.isfinite(float(document["local"]["epsilon"])):
-        learned = "mean is" if document["estimates"]["measure"] == "mean" else "shares are"
+        measure = document["estimates"]["measure"]
+        learned = "shares are" if measure == "share" else f"{measure} is"
         mixes = {
-            "shuffler": "the shuffler mixes them, adds dummies of every answer",
+            "shuffler": "the shuffler mixes them, adds dummies",
             "users": "by chance with a dummy beside them, the shuffler mixes all messages",
         }[document["central"]["trust"]]
         yield (
@@ -590,7 +619,7 @@ def _setting(document: Document) -> Iterator[str]:
     yield (
         "Every answer is randomized before it leaves its owner "
         f"({randomizer.get('label', display_name(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
-        f"passes the shuffler ({display_name(document['shuffler'])}), and is then estimated."
+        f"passes the shuffler ({label_of(SHUFFLERS, document['shuffler'])}), and is then estimated."
     )
 
 
@@ -644,7 +673,7 @@ def _estimated(document: Document) -> Iterator[str]:
         unit, place = Unit.of(measure), headline_place(document)
         error = overall["standard_error"][place]
         over = " over all rounds" if is_stream(document) else ""
-        what = f"mean{over}" if measure == "mean" else f"share of “{overall['labels'][place]}”"
+        what = f"share of “{overall['labels'][place]}”" if measure == "share" else f"{measure}{over}"
         yield (
             f"The estimated {what} is {unit(overall['possible'][place], error)}, with a "
             f"{percent(document['estimates']['level'])} interval from "

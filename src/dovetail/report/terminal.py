@@ -62,12 +62,14 @@ def print_short(document: Document, console: Console, *, place: str, after: str 
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(style="cyan", max_width=18, overflow="fold")
     grid.add_column(overflow="fold")
-    for name, words in _short_rows(document):
+    rows = [*_short_rows(document), ("report", place)]
+    for name, words in rows:
         grid.add_row(_words(name), _words(words))
-    grid.add_row("report", _words(place))
-    if after is not None:
-        grid.add_row("next", _words(after, style="bold"))
     console.print(grid)
+    if after is not None:  # on one line, however long, so that it can be pasted
+        widest = min(18, max(len(name) for name, _ in rows))
+        console.print(_words(f"{'next':{widest}}  "), style="cyan", end="")
+        console.print(_words(after, style="bold"), soft_wrap=True)
 
 
 def _short_rows(document: Document) -> Iterator[tuple[str, str]]:
@@ -91,7 +93,7 @@ def _short_rows(document: Document) -> Iterator[tuple[str, str]]:
         best = max(tried, key=lambda one: float(one["success"]) - float(one["chance"]))
         yield (
             "best attack tried",
-            (f"right in {percent(best['success'])}; naming the commonest answer in {percent(best['chance'])}"),
+            f"right in {percent(best['success'])}; a guess from public columns alone in {percent(best['chance'])}",
         )
     yield from _short_estimates(document)
     yield "public", _published(document, public.text)

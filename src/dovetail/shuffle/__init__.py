@@ -3,7 +3,8 @@
 What a batch says about values is in `estimate`.
 
 The shufflers, `Groups` and `load_shuffler` are names of `dovetail` itself. Here: `best_order`, a reference order of
-small sensitivity, `Dummies`, which a trusted shuffler adds, and `UserDummies`, which people send.
+small sensitivity, `Dummies`, `GaussianDummies`, `SeveralDummies` and `SparseDummies`, which a trusted shuffler
+adds, `TruncatedGaussian`, the law of two of them, and `UserDummies`, which people send.
 """
 
 import lazy_loader

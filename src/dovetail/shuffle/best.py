@@ -25,7 +25,6 @@ Fitted = TypeVar("Fitted", bound=Mallows | NoisySort | PlanarLaplace)
 
 FLAT = 3.0  # noise in lengths of the line: places before and after it correlate by 1 / sqrt(1 + 24 * 3^2)
 NEARLY_ALL = 0.99  # of all people
-_WIDE = 4.0  # 1 / theta from which Mallows moves people by about 2 log 2 / theta
 
 
 def best_shuffler(
@@ -35,12 +34,10 @@ def best_shuffler(
 
     * Disjoint groups: `WithinGroups`. It promises alpha = 0, less than any alpha asked for, and no report leaves its
       group, so everything that order privacy allows to be learned is kept exactly; no mechanism beats either side.
-    * Overlapping groups: `NoisySort` where Laplace noise moves people by fewer places than Mallows does,
-
-      .. math:: \Delta_F < 2 \log 2 \; \Delta \quad (\text{that is } \lfloor g/2 \rfloor < 0.386\, \Delta)
-                \quad \text{and} \quad 1/\theta \ge 4
-
-      for most people, otherwise `Mallows`, both component by component.
+    * Overlapping groups: `NoisySort` or `Mallows`, both component by component: the one whose seeded draws move
+      reports by the least mean distance, of `points` where there are some, else of places along the line that people
+      in exactly the same groups share. Noise on places wins where 1 / theta is a few places or more and groups have
+      more than a handful of people.
     * Overlapping groups of public `points` (n, 2) in the plane: of these two and `PlanarLaplace` the one whose seeded
       draws move reports by the least mean distance.
 
@@ -73,8 +70,8 @@ def best_shuffler(
     if math.isinf(wanted):
         return _with_reason(Mallows.fit(groups, alpha=wanted), "alpha is infinite: the order is left alone")
     line, provenance = partition_reference_order(groups, points=points)
-    chosen, shift = _along(line, provenance, groups, wanted)
     if points is None or check_points(points).shape[1] != 2:
+        chosen, shift = _along(line, provenance, groups, wanted, points)
         return _unless_uniform(chosen, shift, line, groups)
     planar = PlanarLaplace.fit(groups, alpha=wanted, points=points)
     mallows = Mallows.along(line, groups, alpha=wanted, provenance=provenance)
@@ -125,26 +122,23 @@ class Best(ShufflerKind):
 
 
 def _along(
-    line: PartitionedOrder, provenance: FitProvenance, groups: Groups, alpha: float
+    line: PartitionedOrder, provenance: FitProvenance, groups: Groups, alpha: float, points: ArrayLike | None
 ) -> tuple[Mallows | NoisySort, Numbers]:
     """The better one of the two shufflers along a line, and its mean displacement in places (components,)."""
     mallows = Mallows.along(line, groups, alpha=alpha, provenance=provenance)
     sort = NoisySort.along(line, groups, alpha=alpha, provenance=provenance)
-    shifts = mallows.displacements(), sort.displacements()
-    means = tuple(_mean(np.minimum(shift, line.sizes / 3), line) for shift in shifts)
-    wide = (mallows.thetas * _WIDE <= 1.0) & (shifts[1] < shifts[0])
-    people = line.sizes[line.has_several_atoms].sum()
-    compared = f"{means[1]:.3g} places by Laplace noise against {means[0]:.3g} by Mallows, on average"
-    if 2 * line.sizes[line.has_several_atoms & wide].sum() > people:
-        return _with_reason(sort, f"noise on places moves people less: {compared}"), shifts[1]
-    narrow = "noise on places is no better" if people else "nothing but a uniform shuffle is possible"
-    return _with_reason(mallows, f"{narrow}: {compared}"), shifts[0]
+    if points is None:  # people of an atom are exchanged for nothing: they share the mean of their places
+        shared = (line.atom_starts[:-1] + line.atom_starts[1:] - 1)[line.atom] / 2.0
+        where, unit = shared[line.places][:, None], "places"
+    else:
+        where, unit = check_points(points), "units of the points"
+    by_mallows, by_sort = (mean_distance(each, where) for each in (mallows, sort))
+    if not line.has_several_atoms.any():
+        return _with_reason(mallows, "nothing but a uniform shuffle is possible"), mallows.displacements()
+    chosen = sort if by_sort < by_mallows else mallows
+    compared = f"{by_sort:.3g} {unit} by noise on places against {by_mallows:.3g} by Mallows, in seeded draws"
+    return _with_reason(chosen, f"{chosen.label} keeps reports nearest home: {compared}"), chosen.displacements()
 
 
 def _with_reason(shuffler: Fitted, reason: str) -> Fitted:
     return replace(shuffler, provenance=shuffler.provenance.with_reason(reason))
-
-
-def _mean(values: Numbers, line: PartitionedOrder) -> float:
-    """Mean over people of one value for each component."""
-    return float((values * line.sizes).sum() / line.n)

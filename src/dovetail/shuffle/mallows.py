@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,7 +103,21 @@ class Mallows(FittedShuffler):
     """
 
     name: ClassVar[str] = "mallows"
+    drawn_by_labels: ClassVar[bool] = True
     label: ClassVar[str] = "Mallows"
+
+    @dataclass(frozen=True)
+    class Settings:
+        """Setting of the reference order.
+
+        Parameters
+        ----------
+        line : "components" or "single"
+            Shuffle each component by itself, or everybody along one line, as published.
+        """
+
+        line: Literal["components", "single"] = "components"
+
     groups: Groups
     alpha: float
     line: PartitionedOrder = field(repr=False)
@@ -129,8 +143,13 @@ class Mallows(FittedShuffler):
         object.__setattr__(self, "sensitivities", largest)
 
     @classmethod
-    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
-        return cls.fit(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
+    def from_public(
+        cls, public: PublicData, *, alpha: float | None = None, line: str = "components", **settings: Any
+    ) -> Self:
+        kept = math.inf if alpha is None else alpha
+        if line == "single":
+            return cls.single(public.groups, alpha=kept)
+        return cls.fit(public.groups, alpha=kept, points=public.points)
 
     @classmethod
     def fit(
@@ -209,7 +228,7 @@ class Mallows(FittedShuffler):
         return np.where(self.thetas[line.component] > 0.0, line.atom, -1 - line.component)[line.places]
 
     def exact_alpha(self, groups: Groups) -> float:
-        r"""What the order promises to the groups of another grouping, rounded up to a double.
+        r"""Exact alpha of the order for the groups of another grouping, rounded up to a double.
 
         .. math:: \alpha'(G') = \theta_c\, \Delta(\text{union of the atoms that } G' \text{ meets})
 

@@ -16,6 +16,7 @@ from dovetail.core.discrete_noise import discrete_laplace
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.settings import PublicColumn
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
     FitProvenance,
@@ -101,7 +102,21 @@ class NoisySort(FittedShuffler):
     """
 
     name: ClassVar[str] = "noisy_sort"
+    drawn_by_labels: ClassVar[bool] = True
     label: ClassVar[str] = "noisy sort"
+
+    @dataclass(frozen=True)
+    class Settings:
+        """Setting of what is sorted.
+
+        Parameters
+        ----------
+        scores : public column of whole numbers, optional
+            Sort by these numbers instead of by places in the best reference order.
+        """
+
+        scores: PublicColumn | None = None
+
     groups: Groups
     alpha: float
     line: PartitionedOrder = field(repr=False)
@@ -134,8 +149,17 @@ class NoisySort(FittedShuffler):
         object.__setattr__(self, "sensitivities", largest)
 
     @classmethod
-    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
-        return cls.fit(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
+    def from_public(
+        cls, public: PublicData, *, alpha: float | None = None, scores: str | None = None, **settings: Any
+    ) -> Self:
+        kept = math.inf if alpha is None else alpha
+        if scores is None:
+            return cls.fit(public.groups, alpha=kept, points=public.points)
+        numbers = public.columns[scores]
+        broken = np.flatnonzero(numbers != np.floor(numbers))
+        if broken.size:
+            raise DataError(f"column {scores!r}: `scores` must be whole numbers, got {numbers[broken[0]]:g}.")
+        return cls.fit(public.groups, alpha=kept, scores=np.clip(numbers, -(2.0**60), 2.0**60).astype(np.int64))
 
     @classmethod
     def fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self, cast, get_args
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
@@ -16,7 +18,6 @@ from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.settings import Count, StreamFile
 from dovetail.core.stages import PublicData, Reports, Shuffler
-from dovetail.shuffle.fitting.comparison import UNPROTECTED
 from dovetail.shuffle.fitting.components import FitProvenance, agglomerate, cut_into_groups, equal_blocks
 from dovetail.shuffle.fitting.fitted_shuffler import check_present, restrict_groups, sort_to_roster
 from dovetail.shuffle.fitting.groups import Groups
@@ -24,9 +25,95 @@ from dovetail.shuffle.fitting.neighbours import check_edges
 from dovetail.shuffle.fitting.reference_orders import reference_order
 from dovetail.shuffle.fitting.sensitivity import kendall_by_group
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_permutation, inverse
+from dovetail.shuffle.sampling.permutations import (
+    Labels,
+    Mixing,
+    check_labels,
+    check_permutation,
+    inverse,
+    normalize_rows,
+)
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
+
+# Sattolo's cyclic shuffle, which protects no one: what the RASE paper's auxiliary shuffler does.
+
+
+UNPROTECTED = (
+    "Sattolo's loop never leaves anybody in place: some orders are possible before a reordering and impossible after "
+    "it, so alpha is infinite (Theorem 3 of the RASE paper does not hold); two people always swap"
+)
+
+
+@dataclass(frozen=True)
+class Sattolo(Shuffler):
+    r"""For reproducing the RASE paper only: a uniform cyclic permutation, without any order privacy.
+
+    .. math:: \Pr[\sigma] = \frac{1}{(n - 1)!} \quad \text{for } \sigma \text{ with a single cycle, otherwise } 0
+
+    The auxiliary shuffler as printed swaps i = 1..n-1 with a uniform j in {i+1..n}, which is Sattolo's algorithm.
+    With j in {i..n} it is Fisher and Yates', which `Uniform` draws. Use that one.
+
+    Parameters
+    ----------
+    n : int, at least 2
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import system_entropy
+    >>> Sattolo(2).permutation(system_entropy())
+    array([1, 0])
+    >>> Sattolo(2).guarantee.protects
+    False
+
+    Source
+    ------
+    Wang, Tao, Zou, RASE, Algorithm 2, lines 12-15; Sattolo (1986), An Algorithm to Generate a Random Cyclic
+    Permutation, Information Processing Letters 22(6).
+    """
+
+    name: ClassVar[str] = "sattolo"
+    n: int
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, least=2)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls(public.n)
+
+    @property
+    def guarantee(self) -> OrderPrivacy:
+        return OrderPrivacy(math.inf, None, source="nothing is promised", caveats=(UNPROTECTED,))
+
+    def _permutation(self, rng: Entropy) -> Permutation:
+        around = rng.permutation(self.n)  # each cycle is written in n ways, so cycles stay equally likely
+        result = np.empty(self.n, dtype=np.int64)
+        result[around] = np.roll(around, -1)
+        return result
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """The cyclic shuffle of the people that are `present` (n,)."""
+        return type(self)(int(check_present(present, self.n).sum()))
+
+    def log_weight(self, permutation: ArrayLike) -> float:
+        given = check_permutation(permutation, self.n)
+        person, steps = int(given[0]), 1
+        while person != 0:
+            person, steps = int(given[person]), steps + 1
+        return -float(gammaln(self.n)) if steps == self.n else -math.inf
+
+    def mixing(self, labels: Labels) -> Mixing:
+        counts = np.bincount(check_labels(labels, self.n)).astype(np.float64)
+        return normalize_rows(np.outer(counts, counts) - np.diag(counts))
+
+    def summary(self) -> dict[str, Any]:
+        return {"shuffler": self.name, "n": self.n, "alpha": math.inf, "warning": UNPROTECTED}
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(2), cls(4))
+
 
 Refinement = Literal["blocks", "agglomerative"]
 
@@ -122,7 +209,7 @@ class RASE(Shuffler):
 
     @dataclass(frozen=True)
     class Settings:
-        """How the contributors' groups come about.
+        """Settings of how the contributors' groups are refined.
 
         Parameters
         ----------
@@ -236,21 +323,25 @@ class RASE(Shuffler):
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        """What holds for the groups that are shuffled: the refined ones, if there are any."""
+        """Guarantee for the groups that are shuffled: the refined ones, if there are any."""
         promise = self.mechanism.guarantee
         if not isinstance(self.mechanism, Mallows):
             return promise
         beside = f"alpha' = {self.own_alpha:.6g} for the contributors' own groups ({self.groups!r})"
         return replace(promise, source=f"{promise.source}; holds for the {self.refine} of {self.k:,}; {beside}")
 
+    def exact_alpha(self, groups: Groups) -> float:
+        """Of what shuffles: `Mallows` for refined groups, else a uniform shuffle inside groups or of everybody."""
+        return self.mechanism.exact_alpha(groups)
+
     @property
     def own_alpha(self) -> float:
         """alpha' = theta * exact sensitivity of the contributors' own groups, rounded up; 0 for uniform shuffles."""
-        return self.mechanism.exact_alpha(self.groups) if isinstance(self.mechanism, Mallows) else 0.0
+        return self.exact_alpha(self.groups)
 
     @property
     def own_guarantee(self) -> OrderPrivacy:
-        """What the same shuffle promises to the contributors' own groups."""
+        """Guarantee of the same shuffle for the contributors' own groups."""
         return FitProvenance().guarantee(self.own_alpha, self.groups, self.mechanism.guarantee.source)
 
     def restrict(self, present: ArrayLike) -> Self:
@@ -340,7 +431,7 @@ def _check_disjoint(groups: Groups) -> None:
 
 
 def _check_covers(mechanism: Shuffler, own: Groups) -> None:
-    """What shuffles has a law for these people, and reorders their groups evenly or with a known alpha."""
+    """Refuse a shuffler without a law for these people, or of unknown alpha for their groups."""
     if not isinstance(mechanism, WithinGroups | Mallows | Uniform):
         raise refuse("mechanism", "a WithinGroups, Mallows or Uniform, whose promise is known", mechanism)
     if mechanism.n != own.n:

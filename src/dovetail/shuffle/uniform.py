@@ -45,6 +45,7 @@ class Uniform(FittedShuffler):
     """
 
     name: ClassVar[str] = "uniform"
+    drawn_by_labels: ClassVar[bool] = True
     label: ClassVar[str] = "uniform shuffle"
     needs_groups: ClassVar[bool] = False
     needs_alpha: ClassVar[bool] = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.core.errors import UnsupportedError
+from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import FitProvenance
@@ -27,6 +28,9 @@ from dovetail.shuffle.sampling.permutations import (
     normalize_rows,
     permute_within_blocks,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class WithinGroups(FittedShuffler):
     """
 
     name: ClassVar[str] = "within_groups"
+    drawn_by_labels: ClassVar[bool] = True
     label: ClassVar[str] = "uniform shuffle inside each group"
     needs_alpha: ClassVar[bool] = False
     groups: Groups
@@ -74,6 +79,25 @@ class WithinGroups(FittedShuffler):
     def fit(cls, groups: Groups, *, alpha: float | None = None) -> Self:
         """The shuffle inside these groups; it keeps alpha = 0, whatever is asked."""
         return cls(groups)
+
+    @classmethod
+    def by(cls, *columns: str) -> Callable[[pl.DataFrame], WithinGroups]:
+        """The shuffle inside groups of people who have the same public columns, as `Collection.of` takes it.
+
+        >>> import polars as pl
+        >>> shuffler = WithinGroups.by("age")(pl.DataFrame({"age": [20, 30, 20, 30, 30]}))
+        >>> shuffler.groups.sizes.tolist()
+        [2, 3]
+        """
+        if not columns:
+            raise ParameterError("`columns` must name at least one public column.")
+
+        def fit(public: pl.DataFrame) -> WithinGroups:
+            if gone := [one for one in columns if one not in public.columns]:
+                raise ParameterError(f"`columns` must be public columns, got {', '.join(map(repr, gone))}.")
+            return cls(Groups.from_labels([repr(row) for row in public.select(columns).rows()]))
+
+        return fit
 
     @classmethod
     def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:

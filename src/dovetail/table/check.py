@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from dovetail.core.checks import nearest
 from dovetail.core.display import mute
 from dovetail.core.errors import DataError
+from dovetail.core.extras import pl
 from dovetail.core.progress import Progress, silent
 from dovetail.table.columns import (
     EMAIL,
@@ -22,26 +20,33 @@ from dovetail.table.columns import (
     PHONE,
     Column,
     Declared,
+    Fix,
     Kind,
     Look,
     Problem,
     Status,
+    choose,
     code_problems,
     column_called,
     date_problems,
     first_rows,
     look_at,
+    meant,
+    meant_problems,
     missing_code,
     missing_problems,
     not_numbers,
     spelling_problems,
     style_problems,
     undeclared,
+    unmatched,
     variants,
 )
+from dovetail.table.data_section import Spellings, labels_header, toml_text, toml_value
 from dovetail.table.domain import Domain, Noise, constant_problems, delta_for, domain_of, outlier_problems
 from dovetail.table.layout import read_as_found
 from dovetail.table.reader import in_several_rows, is_plain
+from dovetail.table.spelling import in_ranges, with_labels, without_missing
 
 # Whether each person stands in one row: duplicate people, duplicate rows, and which column names people.
 
@@ -69,12 +74,15 @@ def unnamed_problems(columns: Mapping[str, Column], asked: Declared) -> Iterator
             yield Problem(
                 f"{column.distinct:,} different values in {column.n:,} rows: assumed not to name people",
                 column_called(column.name),
-                "if it does, name it as `person`: who stands in several rows would answer several times",
-                Status.CONFIRM,
+                "if it does, say so: who stands in several rows would answer several times",
+                Status.CONFIRM, (choose("it names people", person=column.name),),
             )  # fmt: skip
 
 
-def person_problems(frame: pl.DataFrame, person: str) -> Iterator[Problem]:
+KEEP_ONE = tuple(choose(f"keep the {which} row of each", duplicates=which) for which in ("first", "last"))
+
+
+def person_problems(frame: pl.DataFrame, person: str, decided: str | None) -> Iterator[Problem]:
     """People who stand in several rows."""
     people = frame[person]
     repeated = people.is_duplicated() & people.is_not_null()
@@ -82,6 +90,12 @@ def person_problems(frame: pl.DataFrame, person: str) -> Iterator[Problem]:
         return
     whole = frame.is_duplicated()
     many = people.filter(repeated).n_unique()
+    if decided is not None:
+        yield Problem(
+            in_several_rows(many), _at(person, repeated), f"the {decided} row of each is kept, as `duplicates` says",
+            Status.SETTLED,
+        )  # fmt: skip
+        return
     if bool((whole | ~repeated).all()):
         yield Problem(
             f"{in_several_rows(many)}, with the same values each time", _at(person, repeated),
@@ -90,9 +104,8 @@ def person_problems(frame: pl.DataFrame, person: str) -> Iterator[Problem]:
         return
     yield Problem(
         f"{in_several_rows(many)}, with different values", _at(person, repeated),
-        'choose with `duplicates` = "first" or "last" in [data], or correct the table; rounds of reports are a '
-        "stream: name the column of rounds as `time`; if it does not name people, delete `person`",
-        Status.STOPS,
+        "choose one row, or correct the table; rounds of reports are a stream: name the column of rounds as `time`; "
+        "if it does not name people, delete `person`", Status.STOPS, KEEP_ONE,
     )  # fmt: skip
 
 
@@ -150,6 +163,72 @@ def contact_problems(column: Column, email: str, phone: str) -> Iterator[Problem
             )  # fmt: skip
 
 
+# How much public columns tell: who is alone with them, and whose answer they give away.
+
+
+_WIDTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0, 10_000.0)
+_TELLS, _OFTEN = 0.95, 0.9  # shares of answers: those that a column tells, and of the commonest one
+_FEWEST = 5  # people of a label
+
+
+def public_problems(columns: Mapping[str, pl.Series], private: pl.Series | None) -> Iterator[Problem]:
+    """People who are alone with their public columns, by which, and columns that nearly tell the private one."""
+    if not columns:
+        return
+    alone = _alone(columns)
+    if alone:
+        n = len(next(iter(columns.values())))
+        without = {name: _alone({k: v for k, v in columns.items() if k != name}) for name in columns}
+        name = min(without, key=lambda one: without[one])
+        fixes = _coarser(columns, name, alone)
+        widths = tuple(float(fix.keys[0][1]) for fix in fixes)
+        rest = f", {without[name]:,} without {name!r}" if len(columns) > 1 else ""
+        yield Problem(
+            f"{alone:,} of {n:,} people are alone with their public columns{rest}", column_called(name),
+            "where columns stand beside the reports, whose report that is is known: make it coarser, or leave it out",
+            Status.NOTE, fixes, ranges=(name, widths) if widths else None,
+        )  # fmt: skip
+    for name, column in columns.items():
+        told = None if private is None else _told(column, private)
+        if told is not None:
+            yield Problem(
+                f"tells the private column of {told:.0%} of the people: who knows it needs no report",
+                column_called(name), "leave it out of `public`, or ask another question", Status.NOTE,
+            )  # fmt: skip
+
+
+def _alone(columns: Mapping[str, pl.Series]) -> int:
+    return int(pl.DataFrame(list(columns.values())).is_unique().sum()) if columns else 0
+
+
+def _coarser(columns: Mapping[str, pl.Series], name: str, alone: int) -> tuple[Fix, ...]:
+    """Ranges of numbers that leave at most half, and at most a tenth, of those people alone."""
+    column, fixes, wanted = columns[name], [], [alone / 2.0, alone / 10.0]
+    numbers = column.cast(pl.String).cast(pl.Float64, strict=False)
+    if numbers.null_count() > 0.5 * len(numbers):
+        return ()
+    for width in _WIDTHS:
+        left = _alone({**columns, name: in_ranges(column, width, Spellings())})
+        if wanted and left <= wanted[0]:
+            wanted = [one for one in wanted if left > one]
+            fixes.append(Fix(f"in ranges of {width:g}, {left:,} are alone", ((f"ranges.{toml_text(name)}", width),)))
+    return tuple(fixes)
+
+
+def _told(column: pl.Series, private: pl.Series) -> float | None:
+    """The share of people of whom the commonest answer with their label is theirs, where that is nearly all."""
+    pairs = pl.DataFrame({"label": column.cast(pl.String), "answer": private.cast(pl.String)}).drop_nulls()
+    counts = pairs.group_by("label", "answer").len()
+    each = counts.group_by("label").agg(pl.col("len").sum().alias("n"), pl.col("len").max().alias("most"))
+    each = each.filter(pl.col("n") >= _FEWEST)
+    people = int(each["n"].sum())
+    commonest = max(counts.group_by("answer").agg(pl.col("len").sum())["len"].to_list(), default=0)
+    if not pairs.height or people < 0.5 * pairs.height or commonest > _OFTEN * pairs.height:
+        return None
+    told = float(each["most"].sum()) / people
+    return told if told >= _TELLS else None
+
+
 NOT_STATED = "not stated"
 Labels = dict[str, str]
 
@@ -157,7 +236,7 @@ Labels = dict[str, str]
 @mute
 @dataclass(frozen=True, eq=False)
 class TableCheck:
-    """What was found in a table.
+    """Result of the check of a table.
 
     Parameters
     ----------
@@ -166,6 +245,7 @@ class TableCheck:
     unconfirmed : those of them that were read off private data
     noise : what the people give for the private column, where that can be said
     promises : of several questions: what `run` would promise a person, by name
+    unmatched : texts of the private column that are no declared category, with their counts
     """
 
     path: Path
@@ -177,10 +257,11 @@ class TableCheck:
     unconfirmed: tuple[str, ...] = ()
     noise: Noise | None = None
     promises: dict[str, Any] = field(default_factory=dict)
+    unmatched: dict[str, int] = field(default_factory=dict)
 
     @property
     def stops(self) -> bool:
-        """Whether somebody has to decide before `run`."""
+        """True if somebody has to decide before `run`."""
         return any(problem.status == Status.STOPS for problem in self.problems)
 
 
@@ -202,16 +283,20 @@ def check_table(
         When there is no table to look at, or no such column.
     """
     asked = asked or Declared()
+    asked = replace(asked, person=asked.decisions.get("person", asked.person))
     progress("read the table", 0, 1)
-    frame, written, problems = read_as_found(path, encoding)
+    frame, written, problems = read_as_found(path, encoding, asked.decisions)
     progress("read the table", 1, 1)
     if frame.height == 0:
         raise DataError(f"{path}: the table has no rows.")
-    for name in (asked.private, asked.person, *asked.public):
+    for name in (asked.private, asked.person, *asked.public, *asked.decisions.get("labels", {})):
         if name is not None and name not in frame.columns:
             raise DataError(f"{path}: has no column {name!r}{nearest(name, frame.columns)}.")
     frame, nested = _plain(frame, asked)
     problems += nested
+    chosen = asked.decisions.get("labels", {})
+    frame = frame.with_columns([with_labels(without_missing(frame[name], ()), chosen[name]) for name in chosen])
+    ranges = asked.decisions.get("ranges", {})
     look = look_at(frame, private=asked.private, progress=progress)
     asked = replace(asked, person=asked.person or find_person(look.columns, asked))
     labels = {name: made for name, column in look.columns.items() if (made := _labels(column, asked))}
@@ -223,21 +308,35 @@ def check_table(
     progress("compare the rows", 1, 1)
     known = asked.private in look.columns
     domain = domain_of(look, asked, labels.get(str(asked.private), {})) if known else Domain()
-    problems += [*repeated, *domain.problems]
+    how = look.style.model_copy(update={"labels": labels})
+    public = {name: _as_released(look.frame[name], how, ranges.get(name)) for name in asked.public}
+    private = look.frame[asked.private] if asked.private is not None and known else None
+    problems += [*repeated, *domain.problems, *public_problems(public, private)]
     settings = {
         **({} if written is None else written.model_dump(exclude_defaults=True)),
         **look.style.model_dump(exclude_defaults=True),
         **({"missing_spellings": look.missing_spellings} if look.missing_spellings else {}),
         **({"duplicates": "first"} if any(one.status == Status.SETTLED for one in repeated) else {}),
         **domain.settings,
-        **({"labels": read_as} if (read_as := {k: v for k, v in labels.items() if asked.has_role(k)}) else {}),
+        **{key: value for key, value in asked.decisions.items() if key not in ("labels", "person", "randomize")},
     }
+    read_as = {name: chosen.get(name, {}) | labels.get(name, {}) for name in look.columns if asked.has_role(name)}
+    if any(read_as.values()):
+        settings["labels"] = {name: mapped for name, mapped in read_as.items() if mapped}
     order = list(Status)
     return TableCheck(
         path, frame.height, look.columns, asked,
         tuple(sorted(problems, key=lambda problem: order.index(problem.status))),
         settings, domain.unconfirmed, domain.noise,
+        unmatched=unmatched(look.columns[asked.private], labels.get(asked.private, {}), asked.categories)
+        if asked.private in look.columns and asked.categories is not None else {},
     )  # fmt: skip
+
+
+def _as_released(column: pl.Series, how: Spellings, width: float | None) -> pl.Series:
+    """A public column as it would stand beside the reports."""
+    column = with_labels(column, how.labels.get(column.name, {}))
+    return column if width is None else in_ranges(column, float(width), how)
 
 
 def _plain(frame: pl.DataFrame, asked: Declared) -> tuple[pl.DataFrame, list[Problem]]:
@@ -255,8 +354,9 @@ def _plain(frame: pl.DataFrame, asked: Declared) -> tuple[pl.DataFrame, list[Pro
 
 def _labels(column: Column, asked: Declared) -> Labels:
     """Spellings of this column that mean another label."""
-    wanted = (asked.categories or ()) if column.name == asked.private else ()
-    found = {} if column.name == asked.person else variants(column, wanted)
+    if column.name == asked.private and asked.categories is not None:
+        return meant(column, asked.categories)
+    found = {} if column.name == asked.person else variants(column)
     gap = {"": NOT_STATED} if column.missing and column.name in asked.public else {}
     return gap | found
 
@@ -265,7 +365,7 @@ def _of_people(look: Look, asked: Declared) -> list[Problem]:
     """People or rows that stand there twice."""
     if asked.person not in look.columns:
         return [*unnamed_problems(look.columns, asked), *row_problems(look.frame, look.columns)]
-    return list(person_problems(look.frame, asked.person))
+    return list(person_problems(look.frame, asked.person, asked.decisions.get("duplicates")))
 
 
 def _of_column(column: Column, look: Look, asked: Declared, labels: Labels) -> Iterator[Problem]:
@@ -278,18 +378,23 @@ def _of_column(column: Column, look: Look, asked: Declared, labels: Labels) -> I
     yield from identity_problems(column, role)
     yield from contact_problems(column, EMAIL, PHONE)
     yield from date_problems(column, role=role is not None)
-    if column.kind == Kind.NUMBER:
+    if column.kind == Kind.NUMBER or (role == "private" and asked.numeric(column)):
         yield from _of_numbers(column, look, asked)
-    yield from spelling_problems(column, {old: new for old, new in labels.items() if old}, asked)
-    if role == "private":
-        yield from undeclared(column, labels, asked)
+    if role == "private" and asked.categories is not None:
+        yield from meant_problems(column, labels)
+        yield from undeclared(column, labels, asked, gap=bool(column.missing), lines=True)
+    else:
+        yield from spelling_problems(column, {old: new for old, new in labels.items() if old}, asked)
 
 
 def _of_numbers(column: Column, look: Look, asked: Declared) -> Iterator[Problem]:
     private = column.name == asked.private
     means = private and asked.numeric(column)
-    yield from not_numbers(column, where=column_called(column.name), private=private, role=means)
+    gap = "missing" in asked.decisions
+    yield from not_numbers(column, where=column_called(column.name), private=private, role=means, gap=gap)
     code = missing_code(column)
+    if means:
+        return  # where its bounds are looked at
     if code is not None:
         yield from code_problems(column, code, asked)
     else:
@@ -302,11 +407,11 @@ def _of_numbers(column: Column, look: Look, asked: Declared) -> Iterator[Problem
 MARK = "CONFIRM"
 _WIDE = 112  # letters in a line
 _FEW = 50  # values of a column that may be grouped by
-_ESCAPED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n"}
 _LAYOUT = {
     "separator": "what separates fields",
     "quote": "what stands around texts",
     "encoding": "of the text; see that marked letters are right",
+    "fallback_encoding": f"{MARK}: of the lines that are not UTF-8",
     "skip_rows": f"{MARK}: rows above the header that are left out",
     "header_rows": f"{MARK}: rows that name and explain the columns",
     "footer_rows": f"{MARK}: rows at the end that are no people",
@@ -316,6 +421,8 @@ _LAYOUT = {
     "units": "what may stand around numbers",
     "missing_spellings": "texts that stand for no value, besides blanks",
     "duplicates": "of a person who stands in two rows",
+    "ranges": "public numbers count as the lower end of a range of this width",
+    "clip": "numbers outside the bounds count as the nearest one",
 }
 
 
@@ -337,17 +444,21 @@ def _head(found: TableCheck) -> list[str]:
 
 def _data(found: TableCheck, place: Path) -> list[str]:
     asked, said = found.asked, found.settings
-    lines = ["[data]", f"path = {_text(_beside(found.path, place))}"]
+    lines = ["[data]", f"path = {toml_text(_beside(found.path, place))}"]
     lines += [_line(key, said[key], note) for key, note in _LAYOUT.items() if key in said]
     if asked.private is None:
-        lines.append(_line("private", "", f"{MARK}: the column to protect, one of {', '.join(_choices(found))}"))
+        lines.append(
+            _line("private", "", f"{MARK}: the column to protect, one of {', '.join(map(toml_text, choices(found)))}")
+        )
     else:
         lines.append(_line("private", asked.private, "the column that is protected"))
     if asked.person is not None:
         lines.append(_line("person", asked.person, "names people; nobody may stand in two rows; never released"))
     lines.append(_line("public", list(asked.public), _public_note(found)))
     if "missing" in said:
-        lines.append(_line("missing", said["missing"], f"{MARK}: the category of a missing answer"))
+        out = said["missing"] == "drop"
+        rule = "people without an answer are left out" if out else "the category of a missing answer"
+        lines.append(_line("missing", said["missing"], f"{MARK}: {rule}" if "missing" in found.unconfirmed else rule))
     if "categories" in said:
         lines.append(
             _line(
@@ -377,7 +488,7 @@ def _public_note(found: TableCheck) -> str:
         name for name, column in found.columns.items()
         if not found.asked.has_role(name) and _may_group(column)
     ]  # fmt: skip
-    offer = f", such as {', '.join(_text(name) for name in fit[:8])}" if fit else ""
+    offer = f", such as {', '.join(toml_text(name) for name in fit[:8])}" if fit else ""
     return f"opt-in: columns that are no secret{offer}; all others are dropped"
 
 
@@ -385,25 +496,40 @@ def _may_group(column: Column) -> bool:
     return column.kind in (Kind.CATEGORY, Kind.NUMBER) and 2 <= column.distinct <= _FEW
 
 
-def _choices(found: TableCheck) -> list[str]:
+def choices(found: TableCheck) -> list[str]:
+    """Columns that may be the private one."""
     fit = [name for name, column in found.columns.items() if column.kind in (Kind.CATEGORY, Kind.NUMBER)]
-    return [_text(name) for name in fit if name != found.asked.person][:20]
+    return [name for name in fit if name != found.asked.person][:20]
 
 
 def _label_lines(found: TableCheck) -> list[str]:
     lines = []
-    for name, labels in found.settings.get("labels", {}).items():
+    every = dict(found.settings.get("labels", {}))
+    if found.unmatched:
+        every.setdefault(str(found.asked.private), {})
+    for name, labels in every.items():
         private = "; not repeated in any report" if name == found.asked.private else ""
-        lines.append(f"[data.labels.{_text(name)}]  # {MARK}: spelling = label{private}")
-        lines += [f"{_text(spelling)} = {_text(label)}" for spelling, label in labels.items()]
+        lines.append(f"{labels_header(name)}  # {MARK}: spelling = label{private}")
+        column = found.columns.get(name)
+        counts = {} if column is None else dict(column.values.select("text", "count").iter_rows())
+        lines += [_label_line(spelling, label, counts.get(spelling)) for spelling, label in labels.items()]
+        if name == found.asked.private and found.unmatched:
+            lines.append("# no declared category: say what each means, and take the first sign of its line away")
+            lines += [f"#{_label_line(spelling, '', count)}" for spelling, count in found.unmatched.items()]
         lines.append("")
     return lines
 
 
+def _label_line(spelling: str, label: str, count: int | None) -> str:
+    return f"{toml_text(spelling)} = {toml_text(label)}" + ("" if count is None else f"  # {count:,}")
+
+
 def _randomize(found: TableCheck) -> list[str]:
     note = "local epsilon of each report, nats: `dovetail plan` says what it buys"
-    if found.noise is None:
-        return ["[randomize]", _line("epsilon", found.asked.epsilon, note), ""]
+    named = found.asked.decisions.get("randomize", {})
+    if found.noise is None or named:
+        chosen = [_line(key, value, "as was decided") for key, value in named.items()]
+        return ["[randomize]", *chosen, _line("epsilon", found.asked.epsilon, note), ""]
     best = _line("randomizer", found.noise.randomizer, "the best for these people and this budget")
     note = f"nats; an estimate is off by up to {found.noise.error95:.3g} (95 %); `dovetail plan` says what else"
     return ["[randomize]", best, _line("epsilon", found.asked.epsilon, note), ""]
@@ -424,34 +550,13 @@ def _rest(found: TableCheck) -> list[str]:
 
 def _line(key: str, value: Any, note: str) -> str:
     """A key with its note beside it, or above it where the line would be long."""
-    line = f"{key} = {_value(value)}"
+    line = f"{key} = {toml_value(value)}"
     return f"{line}  # {note}" if len(line) + len(note) < _WIDE else f"# {note}\n{line}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return repr(value)
-
-
-def _text(text: str) -> str:
-    """A basic string of TOML; letters that cannot be told apart by eye are written as their numbers."""
-    return '"' + "".join(map(_letter, text)) + '"'
-
-
-def _letter(letter: str) -> str:
-    if letter in _ESCAPED:
-        return _ESCAPED[letter]
-    if letter == " " or unicodedata.category(letter)[0] in "LNPS":
-        return letter
-    return f"\\u{ord(letter):04X}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08X}"
 
 
 def _bare(text: str) -> str:
     """A text for a comment."""
-    return _text(text)[1:-1]
+    return toml_text(text)[1:-1]
 
 
 def _beside(table: Path, place: Path) -> str:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
-
-import polars as pl
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from dovetail.core.display import mute
+from dovetail.core.extras import pl
 from dovetail.core.progress import Progress
-from dovetail.table.data_section import Spellings
+from dovetail.table.data_section import (
+    Decisions,
+    Spellings,
+    labels_header,
+    parse_section,
+    read_decisions,
+    toml_text,
+    toml_value,
+)
 from dovetail.table.reader import missing_values, rows_of
 from dovetail.table.spelling import read_numbers, spelling_of, without_missing
 
@@ -46,7 +54,7 @@ LONG = 30  # letters on average make free text
 
 
 class Kind(StrEnum):
-    """What most values of a column are."""
+    """Kind of most values of a column."""
 
     EMPTY = "empty"
     NUMBER = "numbers"
@@ -84,7 +92,7 @@ class Column:
 
     @property
     def coded(self) -> bool:
-        """Whether few whole numbers stand for categories, such as the answers 1 to 5."""
+        """True if few whole numbers stand for categories, such as the answers 1 to 5."""
         return self.kind == Kind.NUMBER and self.distinct <= 10 and bool((self.numbers % 1 == 0).all())
 
     @property
@@ -150,24 +158,33 @@ class Declared:
     lower: float | None = None
     upper: float | None = None
     epsilon: float = 2.0
+    trust: str = "local"
+    decided: tuple[str, ...] = ()  # lines of TOML about [data]
+
+    @cached_property
+    def decisions(self) -> dict[str, Any]:
+        """Keys of [data] that a person has decided on."""
+        raw = read_decisions(self.decided)
+        parse_section(Decisions, raw, name="--set")
+        return raw
 
     @property
     def bounded(self) -> bool:
-        """Whether bounds were declared."""
+        """True if bounds were declared."""
         return self.lower is not None
 
     def has_role(self, name: str) -> bool:
-        """Whether `run` will read this column."""
+        """True if `run` will read this column."""
         return name in (self.private, self.person, *self.public)
 
     def role_of(self, name: str) -> str | None:
-        """What this column is: private, person, public, or nothing."""
+        """Role of this column: private, person, public, or none."""
         if name in (self.private, self.person):
             return "private" if name == self.private else "person"
         return "public" if name in self.public else None
 
     def numeric(self, column: Column) -> bool:
-        """Whether the private column is asked for its mean: bounds were declared, or it holds many numbers."""
+        """True if the private column is asked for its mean: bounds were declared, or it holds many numbers."""
         if self.bounded or self.categories is not None:
             return self.bounded
         return column.kind == Kind.NUMBER and not column.coded
@@ -177,7 +194,7 @@ class Declared:
 
 
 class Status(StrEnum):
-    """What a problem does to `run` with the written configuration."""
+    """Effect of a problem on `run` with the written configuration."""
 
     STOPS = "stops"  # run refuses, or would give somebody away, until a person decides
     CONFIRM = "confirm"  # the configuration assumes something that a person confirms
@@ -186,21 +203,68 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
+class Fix:
+    """One way to decide about a problem: keys of [data], and labels of a column.
+
+    Parameters
+    ----------
+    words : what it does
+    keys : names of keys with their values
+    column, labels : spellings of this column with the labels that they mean; "" is no answer
+    """
+
+    words: str
+    keys: tuple[tuple[str, Any], ...] = ()
+    column: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines of TOML below [data], as `--set` of `dovetail check` takes them."""
+        column = toml_text(self.column)
+        named = [(f"labels.{column}.{toml_text(spelling)}", label) for spelling, label in self.labels]
+        return [f"{key} = {toml_value(value)}" for key, value in (*self.keys, *named)]
+
+
+def choose(words: str, **keys: Any) -> Fix:
+    """A decision about [data] as a whole."""
+    return Fix(words, tuple(keys.items()))
+
+
+DROP = choose("leave these people out", missing="drop")
+
+
+def as_answers(*, local: bool) -> Fix:
+    """No answer of a number as an answer of its own; local noise that is made for numbers has no word for it."""
+    named = {"randomize.randomizer": "krr"} if local else {}
+    return choose("count them as an answer of their own, randomized like every number", missing=ABSENT, **named)
+
+
+@dataclass(frozen=True)
 class Problem:
-    """Nothing in it quotes a row; of the private column it names labels and counts at most."""
+    """Nothing in it quotes a row; of the private column it names labels and counts at most.
+
+    `fixes` are the decisions that it leaves to a person, `texts` everything that `what` shows the first few of.
+    """
 
     what: str
     where: str
     remedy: str
     status: Status
+    fixes: tuple[Fix, ...] = ()
+    texts: tuple[str, ...] = ()
+    ranges: tuple[str, tuple[float, ...]] | None = None  # a public column, and widths whose costs can be shown
 
     def document(self) -> dict[str, Any]:
         """For machines."""
-        return {"what": self.what, "where": self.where, "remedy": self.remedy, "status": str(self.status)}
+        return {
+            "what": self.what, "where": self.where, "remedy": self.remedy, "status": str(self.status),
+            "fixes": [{"words": fix.words, "set": fix.lines} for fix in self.fixes], "texts": list(self.texts),
+        }  # fmt: skip
 
 
 def refusal(error: Exception) -> Problem:
-    """What `run` says, split into fault and remedy."""
+    """Split what `run` says into fault and remedy."""
     what, _, remedy = str(error).rstrip(".").partition("; ")
     return Problem(what, "run", remedy or "correct the table or the configuration", Status.STOPS)
 
@@ -211,7 +275,7 @@ def many(count: int, thing: str) -> str:
 
 
 def column_called(name: str) -> str:
-    """Where a problem of a column is."""
+    """Name the place of a problem of a column."""
     return f"column {name!r}"
 
 
@@ -221,7 +285,10 @@ def first_rows(wrong: pl.Series) -> str:
     return f"row{'s' * (len(places) > 1)} {rows_of(places)}{', ..' if len(places) > 3 else ''}"
 
 
-def quoted(texts: list[str], *, most: int = 4) -> str:
+SHOWN = 4  # texts in a sentence
+
+
+def quoted(texts: list[str], *, most: int = SHOWN) -> str:
     """A few texts, none of them long, with letters that cannot be seen written out."""
     shown = [repr(text if len(text) <= 24 else text[:23] + "…") for text in texts[:most]]
     return ", ".join(shown) + (f" and {len(texts) - most} more" if len(texts) > most else "")
@@ -279,6 +346,7 @@ SPELLINGS = frozenset(
 ) | {"k. a.", "keine angabe", "not available", "no data", "n. a.", "n. v.", "non renseigné"}
 CODES = (-9.0, -99.0, -999.0, -9999.0, -1.0, 99.0, 999.0, 9999.0, 99999.0, 88.0, 888.0, 77.0)
 ABSENT = "no answer"
+NO_NUMBER = "say what becomes of people without a number"
 
 
 def missing_spellings(counts: pl.DataFrame) -> list[str]:
@@ -305,7 +373,7 @@ def missing_code(column: Column) -> float | None:
 
 
 def missing_problems(column: Column, series: pl.Series, spelled: list[str], asked: Declared) -> Iterator[Problem]:
-    """How many values are missing, and what becomes of these people."""
+    """Problems of missing values, and what becomes of these people."""
     if not column.missing or column.kind == Kind.EMPTY:
         return
     how = f" (blank, or {quoted(spelled)})" if spelled else ""
@@ -314,32 +382,40 @@ def missing_problems(column: Column, series: pl.Series, spelled: list[str], aske
     yield Problem(what, where, *_remedy(column, asked))
 
 
-def _remedy(column: Column, asked: Declared) -> tuple[str, Status]:
-    name = column.name
+def _remedy(column: Column, asked: Declared) -> tuple[str, Status, tuple[Fix, ...]]:
+    name, decided = column.name, asked.decisions.get("missing")
     if name == asked.person:
-        return "give each of these people a name of their own, or leave their rows out", Status.STOPS
+        return "give each of these people a name of their own, or leave their rows out", Status.STOPS, ()
+    if name == asked.private and decided == "drop":
+        return "these people are left out, as `missing` says; the report counts them", Status.SETTLED, ()
     if name == asked.private and not asked.numeric(column):
-        return (
-            f"they become a category, `missing` = {ABSENT!r}: confirm it, or leave these people out",
-            Status.CONFIRM,
-        )
+        category = decided or ABSENT
+        remedy = f"they become a category, `missing` = {toml_text(category)}, that is randomized like every answer"
+        return (remedy, Status.SETTLED, ()) if decided else (f"{remedy}: confirm it", Status.CONFIRM, (DROP,))
+    if name == asked.private and decided:
+        return "they are an answer of their own, as `missing` says, that is randomized too", Status.SETTLED, ()
     if name == asked.private:
-        remedy = f'a mean has no category for them: [data.labels.{name}] "" = "0" says what counts instead, or leave '
-        return remedy + "these people out", Status.STOPS
+        return NO_NUMBER, Status.STOPS, (DROP, as_answers(local=asked.trust == "local"))
     if name in asked.public:
-        return 'the configuration calls them "not stated" in [data.labels]; rename that there', Status.SETTLED
-    return f'if you make it public: [data.labels.{name}] "" = "not stated"', Status.NOTE
+        return 'the configuration calls them "not stated" in [data.labels]; rename that there', Status.SETTLED, ()
+    return 'if you make it public, the configuration calls them "not stated"', Status.NOTE, ()
 
 
-def code_problems(column: Column, code: float, asked: Declared) -> Iterator[Problem]:
-    """A code for missing values, read as a number."""
-    count = int(column.values.filter(pl.col("number") == code)["count"].sum())
-    yield Problem(
-        f"{count:,} values are {code:g}, far from all others: a code for a missing value?",
-        column_called(column.name),
-        f'if so, [data.labels.{column.name}] "{code:g}" = ""', Status.CONFIRM if asked.has_role(column.name) else
-        Status.NOTE,
+def code_problems(column: Column, code: float, asked: Declared, *, stops: bool = False) -> Iterator[Problem]:
+    """A code for missing values, read as a number; one outside declared bounds stops a run."""
+    found = column.values.filter(pl.col("number") == code)
+    what = f"{int(found['count'].sum()):,} values are {code:g}, far from all others: a code for a missing value?"
+    if not asked.has_role(column.name):
+        yield Problem(what, column_called(column.name), "count it as no answer if you use this column", Status.NOTE)
+        return
+    out = column.name == asked.private and asked.numeric(column)
+    fix = Fix(
+        "count it as no answer" + " and leave these people out" * out, DROP.keys if out else (), column.name,
+        tuple((text, "") for text in found["text"]),
     )  # fmt: skip
+    yield Problem(
+        what, column_called(column.name), "if so, say it", Status.STOPS if stops else Status.CONFIRM, (fix,)
+    )
 
 
 # How the numbers of a table are spelled: decimal mark, thousands, units; one way for all columns.
@@ -356,7 +432,7 @@ _BELIEVED = 1000
 
 _ENOUGH_NUMBERS = 20_000  # different texts of a column show how its numbers are spelled
 
-Counts = pl.DataFrame  # text, count
+Counts: TypeAlias = "pl.DataFrame"  # text, count
 
 
 def number_columns(columns: Mapping[str, Counts]) -> dict[str, Counts]:
@@ -390,7 +466,7 @@ def find_number_style(columns: Mapping[str, Counts], *, believed: str | None = N
 
 
 def style_problems(columns: dict[str, Counts], how: Spellings, *, private: str | None) -> Iterator[Problem]:
-    """What to know about the spelling that was found, and columns that have another one."""
+    """Problems of the spelling that was found, and of columns that have another one."""
     if not how.plain_numbers:
         yield Problem(
             f"numbers are spelled with {spelling_of(how)}", "file",
@@ -418,15 +494,21 @@ def style_problems(columns: dict[str, Counts], how: Spellings, *, private: str |
             )  # fmt: skip
 
 
-def not_numbers(column: Column, *, where: str, private: bool, role: bool) -> Iterator[Problem]:
-    """Texts in a column of numbers."""
+def not_numbers(column: Column, *, where: str, private: bool, role: bool, gap: bool = True) -> Iterator[Problem]:
+    """Texts in a column of numbers; `gap` says whether [data] has a rule for missing answers."""
     texts = column.values.filter(pl.col("number").is_null())
     if texts.height:
         shown = "" if private else f": {quoted(texts['text'].to_list())}"
+        common = private and role and texts.height <= _FEW and bool((texts["count"] > 1).all())
+        none = Fix(
+            f"count {quoted(texts['text'].to_list())} as no answer" + " and leave these people out" * (not gap),
+            () if gap else DROP.keys, column.name,
+            tuple((text, "") for text in texts["text"]),
+        ) if common else None  # fmt: skip
         yield Problem(
             f"{int(texts['count'].sum()):,} values of a column of numbers are none{shown}", where,
-            'map them in [data.labels], as in "95+" = "95", or "" where nothing was answered',
-            Status.STOPS if role else Status.NOTE,
+            f'say what they mean in {labels_header(column.name)}, as in "95+" = "95", or "" for no answer',
+            Status.STOPS if role else Status.NOTE, () if none is None else (none,),
         )  # fmt: skip
 
 
@@ -536,25 +618,25 @@ MOST = 2000  # labels that are compared
 
 
 def folded(texts: pl.Series) -> pl.Series:
-    """What is the same whatever blanks, case and Unicode form: the key under which spellings meet."""
+    """Key under which spellings meet: blanks, case and Unicode form do not count."""
     plain = texts.str.normalize("NFKC").str.replace_all(_INVISIBLE, "").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars(" .")
 
 
-def variants(column: Column, wanted: Sequence[str] = ()) -> dict[str, str]:
-    """Spelling -> label for all that differ from a wanted one, or from the commonest spelling, in these ways only."""
+def variants(column: Column) -> dict[str, str]:
+    """Spelling -> label for all that differ from the commonest spelling in these ways only."""
     if column.kind != Kind.CATEGORY or column.distinct > MOST:
         return {}
     table = column.values.with_columns(key=folded(column.values["text"]))
     table = table.sort("count", "text", descending=[True, False])
-    best = dict(zip(folded(pl.Series(wanted, dtype=pl.String)), wanted, strict=True))
+    best: dict[str, str] = {}
     for key, text in table.select("key", "text").iter_rows():
         best.setdefault(key, " ".join(text.split()))
     return {text: best[key] for text, key in table.select("text", "key").iter_rows() if text != best[key]}
 
 
 def spelling_problems(column: Column, found: dict[str, str], asked: Declared) -> Iterator[Problem]:
-    """Which spellings mean one label."""
+    """Problems of spellings that mean one label."""
     if not found:
         return
     labels = list(dict.fromkeys(found.values()))
@@ -564,23 +646,83 @@ def spelling_problems(column: Column, found: dict[str, str], asked: Declared) ->
         f"{people:,} values differ from {'a label' if len(labels) == 1 else 'labels'} only in blanks, case or "
         f"Unicode form: {quoted(list(found))}",
         column_called(column.name),
-        f"the configuration reads them as {quoted(labels)}, in [data.labels]" if role else
+        f"the configuration reads them as {quoted(labels)}, in {labels_header(column.name)}" if role else
         "spell each label in one way if you use this column",
-        Status.SETTLED if role else Status.NOTE,
+        Status.SETTLED if role else Status.NOTE, (), tuple(found),
     )  # fmt: skip
 
 
-def undeclared(column: Column, found: dict[str, str], asked: Declared) -> Iterator[Problem]:
-    """Labels of the private column that are not among the declared categories."""
+_YES = "yes y yeah yep ja j jep jup jawohl oui si sí sì sim tak true t wahr vrai 1 1.0 x ✓ ✔ on"
+_NO = "no n nope nein nee nö non nej não nie false f falsch faux 0 0.0 ✗ ✘ off"
+_FEW = 8  # spellings that are decided on at once
+
+
+def meant(column: Column, categories: Sequence[str]) -> dict[str, str]:
+    """Spelling -> declared category, where it is obvious: other case, marks at the ends, words for yes and no."""
+    if column.kind in (Kind.TEXT, Kind.IDENTIFIER) or column.distinct > MOST:
+        return {}
+    known = dict(zip(_bare(pl.Series(categories, dtype=pl.String)), categories, strict=True))
+    sides = [(words, [name for key, name in known.items() if key in words]) for words in (_YES.split(), _NO.split())]
+    if all(len(named) == 1 for _, named in sides):
+        for words, named in sides:
+            known = dict.fromkeys(words, named[0]) | known
+    texts = column.values.sort("count", "text", descending=[True, False])["text"]
+    exact = {*categories}
+    return {
+        text: known[key]
+        for text, key in zip(texts, _bare(texts), strict=True)
+        if text not in exact and known.get(key) is not None
+    }
+
+
+def meant_problems(column: Column, found: Mapping[str, str]) -> Iterator[Problem]:
+    """What was taken to mean a declared category."""
+    if found:
+        people = int(column.values.filter(pl.col("text").is_in(list(found)))["count"].sum())
+        labels = list(dict.fromkeys(found.values()))
+        yield Problem(
+            f"{people:,} values are spelled otherwise than {quoted(labels)}: {quoted(list(found))}",
+            column_called(column.name), f"see what {labels_header(column.name)} of the configuration takes them for",
+            Status.SETTLED if _folds_alike(found) else Status.CONFIRM, (), tuple(found),
+        )  # fmt: skip
+
+
+def _folds_alike(found: Mapping[str, str]) -> bool:
+    """True if spellings and labels differ in blanks, case or Unicode form only."""
+    pairs = pl.DataFrame([*found.items()], schema=["text", "label"], orient="row")
+    return bool((folded(pairs["text"]) == folded(pairs["label"])).all())
+
+
+def _bare(texts: pl.Series) -> pl.Series:
+    """As `folded`, without marks at either end; what is nothing but marks stays."""
+    keys = folded(texts)
+    bare = keys.str.strip_chars(" .!?,;:\"'()")
+    return pl.select(pl.when(bare == "").then(keys).otherwise(bare)).to_series()
+
+
+def unmatched(column: Column, found: Mapping[str, str], categories: Sequence[str]) -> dict[str, int]:
+    """Texts that are no declared category and mean none that is known, with their counts, the commonest first."""
+    rest = column.values.filter(~pl.col("text").is_in([*categories, *found]))
+    return dict(rest.sort("count", "text", descending=[True, False]).select("text", "count").iter_rows())
+
+
+def undeclared(
+    column: Column, found: Mapping[str, str], asked: Declared, *, gap: bool, lines: bool = False
+) -> Iterator[Problem]:
+    """Labels of the private column that are not among the declared categories; `lines` wait to be completed.
+
+    `gap` says whether [data] has a rule for missing answers.
+    """
     if asked.categories is None:
         return
-    text = column.values["text"]
-    known = text.is_in([*asked.categories, *found])
-    if not known.all():
-        people = int(column.values.filter(~known)["count"].sum())
+    rest = unmatched(column, found, asked.categories)
+    if rest:
+        none = Fix(
+            "count them as no answer", () if gap else DROP.keys, column.name, tuple((text, "") for text in rest)
+        )
+        where = f" in the lines of {labels_header(column.name)}" * lines
         yield Problem(
-            f"{people:,} values are not among the declared categories: {quoted(text.filter(~known).to_list())}",
-            column_called(column.name),
-            f"declare them, or map them in [data.labels.{column.name}], such as to a category \"other\"",
-            Status.STOPS,
+            f"{sum(rest.values()):,} values are not among the declared categories: {quoted(list(rest))}",
+            column_called(column.name), f"say what each means{where}, or declare it", Status.STOPS,
+            (none,) if len(rest) <= _FEW else (), tuple(rest),
         )  # fmt: skip

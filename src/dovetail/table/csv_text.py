@@ -10,9 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from dovetail.core.errors import DataError
+from dovetail.core.extras import pl
 from dovetail.table.data_section import FileFormat
 
 _SHOWN = 3
@@ -58,7 +57,7 @@ def read_csv(place: Path, written: FileFormat, *, header: bool = True) -> pl.Dat
 
 
 def too_long(long: LongRows, width: int, written: FileFormat) -> str:
-    """What is wrong with rows that have more fields than the header, and what to do."""
+    """Say what is wrong with rows that have more fields than the header, and what to do."""
     shown = ", ".join(f"{number:,} with {fields}" for number, fields in long[:_SHOWN])
     return (
         f"{len(long):,} rows have more fields than the {width} of the header (rows {shown}); put quotes around texts "
@@ -68,7 +67,7 @@ def too_long(long: LongRows, width: int, written: FileFormat) -> str:
 
 def read_rows(place: Path, written: FileFormat, *, header: bool = True) -> tuple[pl.DataFrame, LongRows]:
     """As `read_csv`; fields beyond the header's are cut off, and the rows that lose a value by it are listed."""
-    text = utf8(place, written.encoding)
+    text = utf8(place, written.encoding, written.fallback_encoding)
     names, start = _names(text, place, written, header=header)
     body = b",".join(b"c%d" % number for number in range(len(names))).replace(b",", written.separator.encode())
     content = body + b"\n" + text[start:]
@@ -79,8 +78,11 @@ def read_rows(place: Path, written: FileFormat, *, header: bool = True) -> tuple
     return frame.head(max(frame.height - written.footer_rows, 0)), long
 
 
-def utf8(place: Path, encoding: str = "utf-8") -> bytes:
-    """The file as UTF-8 without a mark at its start, with lines that end in a line feed."""
+def utf8(place: Path, encoding: str = "utf-8", fallback: str | None = None) -> bytes:
+    """The file as UTF-8 without a mark at its start, with lines that end in a line feed.
+
+    Lines that are not UTF-8 are read in the `fallback` encoding, each by itself.
+    """
     refuse_packed(place)
     content = place.read_bytes()
     marked = next((name for mark, name in _BOMS.items() if content.startswith(mark)), None)
@@ -93,6 +95,7 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
     try:
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig"):
             content = content.removeprefix(b"\xef\xbb\xbf")
+            content = content if fallback is None else _line_by_line(content, fallback)
             content.decode()
         else:
             content = content.decode(encoding).removeprefix("\ufeff").encode()
@@ -110,6 +113,32 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
             f"({ADVICE}).",
         ) from None
     return content if b"\r" not in content else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def stray_lines(content: bytes) -> list[tuple[int, bytes]]:
+    """The lines that are not UTF-8, counted from 1."""
+    try:
+        content.decode()
+        return []
+    except UnicodeDecodeError:
+        lines = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    return [(number, line) for number, line in enumerate(lines, start=1) if not _is_utf8(line)]
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _line_by_line(content: bytes, fallback: str) -> bytes:
+    stray = {line for _, line in stray_lines(content)}
+    if not stray:
+        return content
+    lines = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    return b"\n".join(line.decode(fallback).encode() if line in stray else line for line in lines)
 
 
 def refuse_packed(place: Path) -> None:
@@ -237,7 +266,7 @@ def _parse_carefully(
 
 
 def _ends_inside_quotes(last: list[str], content: bytes, written: FileFormat) -> bool:
-    """Whether the last field has line ends and no quote after it: it swallowed the rows below its own."""
+    """True if the last field has line ends and no quote after it: it swallowed the rows below its own."""
     held = [field for field in last if field]
     end = content.rstrip(b"\n\t " + written.separator.encode())
     return bool(held) and "\n" in held[-1] and not end.endswith(written.quote.encode())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
@@ -37,8 +39,9 @@ class Section(BaseModel):
 
 
 class FileFormat(Section):
-    """How a text file holds a table; a Parquet file and a data frame say so themselves.
+    """Format of a text file with a table; a Parquet file and a data frame say so themselves.
 
+    Lines that are not UTF-8 are read in `fallback_encoding`, where one is named.
     `skip_rows` rows stand above the header, `header_rows` are the header (the names are in the first; 0: there is
     none), `footer_rows` end the file, such as totals; `columns` names the columns anew, in their order.
     """
@@ -46,6 +49,7 @@ class FileFormat(Section):
     separator: Letter = ","
     quote: Letter = '"'
     encoding: str = "utf-8"
+    fallback_encoding: str | None = None
     skip_rows: Rows = 0
     header_rows: Rows = 1
     footer_rows: Rows = 0
@@ -55,12 +59,15 @@ class FileFormat(Section):
     def _readable(self) -> Self:
         if self.separator == self.quote or self.separator in "\r\n" or self.quote in "\r\n":
             raise ValueError("`separator` and `quote` must be two different letters of one line")
-        try:
-            "".encode(self.encoding)
-        except (LookupError, ValueError):  # unknown, or no encoding of text
-            raise ValueError(
-                f"`encoding` must be a text encoding such as utf-8, utf-16 or windows-1252, got {self.encoding!r}"
-            ) from None
+        for key, name in (("encoding", self.encoding), ("fallback_encoding", self.fallback_encoding or "utf-8")):
+            try:
+                "".encode(name)
+            except (LookupError, ValueError):  # unknown, or no encoding of text
+                raise ValueError(
+                    f"`{key}` must be a text encoding such as utf-8, utf-16 or windows-1252, got {name!r}"
+                ) from None
+        if self.fallback_encoding is not None and self.encoding.lower() != "utf-8":
+            raise ValueError('`fallback_encoding` is for lines that are not UTF-8: it goes with `encoding` = "utf-8"')
         twice = [name for name, count in Counter(self.columns or ()).items() if count > 1]
         if twice:
             raise ValueError(f"`columns` must be distinct, got {twice[0]!r} twice")
@@ -68,7 +75,7 @@ class FileFormat(Section):
 
 
 class Spellings(Section):
-    """How values are spelled, in a text file and in columns of text.
+    """Spelling of values, in a text file and in columns of text.
 
     `missing_spellings` stand for no value in every column. `labels` maps spellings to labels, column by column, after
     that: "" on the left is a missing value, "" on the right makes one.
@@ -82,7 +89,7 @@ class Spellings(Section):
 
     @property
     def plain_numbers(self) -> bool:
-        """Whether numbers are spelled as programs spell them."""
+        """True if numbers are spelled as programs spell them."""
         return self.decimal == "." and not self.thousands and not self.units
 
     @model_validator(mode="after")
@@ -94,31 +101,45 @@ class Spellings(Section):
         return self
 
 
+Ranges = dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]]
+RULES = ("refuse", "drop")  # for missing answers; any other text is the category that they count as
+
+
 class DataSection(FileFormat, Spellings):
-    """Where the table is, which column is private and what its values may be.
+    """Section [data]: the place of the table, its private column, and the values that this may hold.
 
     With `time`, a column of whole-number stamps, the table is a stream: a row for each person (device) and round.
     `unconfirmed` names the keys that were read off the table and not yet confirmed by a person: a release refuses it.
-    `table` names a table of Spark's catalogue instead of a `path`.
+    `table` names a table of Spark's catalogue instead of a `path`. `ranges` gives widths for public columns of
+    numbers: each is replaced by the lower end of its range, so that fewer people are alone.
     """
 
     path: str | None = None
     table: str | None = None
-    person: str | None = None
+    person: str | None = Field(default=None, description="Column that names people: nobody may stand in two rows.")
     time: str | None = None
     private: str
-    public: list[str] = []
-    missing: str = "refuse"
-    categories: list[str] | None = None
-    lower: Finite | None = None
-    upper: Finite | None = None
-    grid: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    public: list[str] = Field(
+        default=[], description="Public columns to keep beside the reports, separated by commas."
+    )
+    missing: str = Field(
+        default="refuse",
+        description="refuse (the default), drop (leave these people out), or the category for missing values.",
+    )
+    categories: list[str] | None = Field(default=None, description="Declared categories, separated by commas.")
+    lower: Finite | None = Field(default=None, description="Numbers: declared lower bound.")
+    upper: Finite | None = Field(default=None, description="Numbers: declared upper bound.")
+    grid: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="Numbers: grid step; default a 32nd of the range for laplace."
+    )
+    clip: bool = Field(default=False, description="Numbers: move those outside the bounds to the nearest bound.")
+    ranges: Ranges = {}
     duplicates: Literal["refuse", "first", "last"] = "refuse"
     unconfirmed: list[str] = []
 
     @property
     def numeric(self) -> bool:
-        """Whether the private column is a number with declared bounds."""
+        """True if the private column is a number with declared bounds."""
         return self.lower is not None
 
     @model_validator(mode="after")
@@ -137,10 +158,14 @@ class DataSection(FileFormat, Spellings):
             raise ValueError("`categories` must name at least two")
         if self.categories is not None and len(set(self.categories)) < len(self.categories):
             raise ValueError("`categories` must be distinct")
-        if self.missing != "refuse" and self.numeric:
-            raise ValueError('`missing` must be "refuse" for numbers: there is no category to put them in')
-        if self.missing != "refuse" and self.categories is not None and self.missing not in self.categories:
-            raise ValueError(f'`missing` must be "refuse" or a declared category, got {self.missing!r}')
+        if self.missing not in RULES and self.time is not None:
+            raise ValueError(f'`missing` must be "refuse" or "drop" for streams, got {self.missing!r}')
+        if self.missing in RULES and self.missing in (self.categories or ()):
+            raise ValueError(f'`missing` = "{self.missing}" is a rule: call the category of this name otherwise')
+        if self.missing not in (*RULES, *(self.categories or [self.missing])):
+            raise ValueError(f'`missing` must be "refuse", "drop" or a declared category, got {self.missing!r}')
+        if self.clip and not self.numeric:
+            raise ValueError("`clip` is for numbers: it goes with `lower` and `upper`")
         stamps = [self.time] if self.time else []
         reserved = [name for name in [*self.public, *stamps] if re.fullmatch(r"report(_\d+)?", name)]
         if reserved:
@@ -173,9 +198,76 @@ class DataSection(FileFormat, Spellings):
                 raise ValueError(
                     f"[data.labels] {label!r} is not among the declared categories{nearest(label, known)}"
                 )
+        for name in self.ranges:
+            if name not in self.public:
+                raise ValueError(f"`ranges` are of public columns, got {name!r}{nearest(name, self.public)}")
         for key in self.unconfirmed:
             if key not in type(self).model_fields:
                 raise ValueError(f"`unconfirmed` must name keys of [data], got {key!r}")
+
+
+class Decisions(FileFormat, Spellings):
+    """Keys of [data], and a randomizer, that a person decides on while a table is checked."""
+
+    person: str | None = None
+    missing: str | None = None
+    clip: bool = False
+    ranges: Ranges = {}
+    duplicates: Literal["first", "last"] | None = None
+    randomize: dict[Literal["randomizer"], str] = {}
+
+
+def read_decisions(lines: Sequence[str], *, name: str = "--set") -> dict[str, Any]:
+    """Lines of TOML below [data] as keys with their values.
+
+    Raises
+    ------
+    ConfigError
+        In one line, for what is no TOML.
+    """
+    try:
+        return tomllib.loads("\n".join(lines))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name} must be a line of TOML, such as 'missing = \"drop\"': {error}.") from None
+
+
+# Values and keys as TOML spells them.
+
+
+_ESCAPED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n"}
+
+
+def toml_value(value: Any) -> str:
+    r"""A text, number, boolean or list as TOML spells it.
+
+    >>> print(toml_value(["a", 'b "c"']), toml_value(True))
+    ["a", "b \"c\""] true
+    """
+    if isinstance(value, str):
+        return toml_text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{toml_text(key)} = {toml_value(one)}' for key, one in value.items())} }}"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def toml_text(text: str) -> str:
+    """A basic string of TOML; letters that cannot be told apart by eye are written as their numbers."""
+    return '"' + "".join(map(_letter, text)) + '"'
+
+
+def labels_header(column: str) -> str:
+    """The line above the labels of a column."""
+    return f"[data.labels.{toml_text(column)}]"
+
+
+def _letter(letter: str) -> str:
+    if letter in _ESCAPED:
+        return _ESCAPED[letter]
+    if letter == " " or unicodedata.category(letter)[0] in "LNPS":
+        return letter
+    return f"\\u{ord(letter):04X}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08X}"
 
 
 # Checking a section of a configuration: one line for each fault, with the nearest known key.

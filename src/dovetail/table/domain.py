@@ -8,25 +8,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import polars as pl
-
 from dovetail.core.display import mute
 from dovetail.core.errors import ParameterError
+from dovetail.core.extras import pl
 from dovetail.core.stages import RANDOMIZERS, FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.table.columns import (
     ABSENT,
+    CODES,
     Column,
     Declared,
+    Fix,
     Kind,
     Look,
     Problem,
     Status,
+    choose,
+    code_problems,
     column_called,
     first_rows,
     missing_code,
     quoted,
 )
+from dovetail.table.data_section import labels_header
 from dovetail.table.spelling import with_labels
 
 # Numbers against their bounds: declared ones, those that everybody knows, or a suggestion that a person confirms.
@@ -69,15 +73,31 @@ def _round_up(value: float) -> float:
 
 
 def bound_problems(
-    column: Column, series: pl.Series, bounds: tuple[float, float], *, declared: bool
+    column: Column, series: pl.Series, bounds: tuple[float, float], asked: Declared, *, declared: bool, clip: bool
 ) -> Iterator[Problem]:
-    """Numbers outside bounds that are declared or known."""
+    """Numbers outside bounds that are declared or known, codes for no answer among them, and outliers inside."""
     lower, upper = bounds
-    outside = (column.values["number"] < lower) | (column.values["number"] > upper)
+    number = column.values["number"]
+    outside = (number < lower) | (number > upper)
+    often = column.values.filter(outside & (column.values["count"] > 1))["number"].to_list()
+    code = next((code for code in CODES if code in often), None)
+    if code is not None:
+        yield from code_problems(column, code, asked, stops=not clip)
+        outside &= number != code
+    elif (code := missing_code(column)) is not None:
+        yield from code_problems(column, code, asked)
+    elif not outside.any():
+        yield from outlier_problems(column, series)
+    if clip:
+        yield from _far(
+            column, series, outside, f"lie outside [{lower:g}, {upper:g}]",
+            "they count as the nearest bound, as `clip` says; a rehearsal counts them", Status.SETTLED,
+        )  # fmt: skip
+        return
     yield from _far(
         column, series, outside, f"lie outside the {'declared' if declared else 'usual'} [{lower:g}, {upper:g}]",
-        "correct them, map them in [data.labels], or widen `lower` and `upper`: nothing is clipped silently",
-        Status.STOPS,
+        "correct them, or widen `lower` and `upper`: nothing is clipped silently", Status.STOPS,
+        (choose("count them as the nearest bound", clip=True),),
     )  # fmt: skip
 
 
@@ -98,14 +118,20 @@ def outlier_problems(column: Column, series: pl.Series) -> Iterator[Problem]:
 
 
 def _far(
-    column: Column, series: pl.Series, wrong: pl.Series, what: str, remedy: str, status: Status
+    column: Column,
+    series: pl.Series,
+    wrong: pl.Series,
+    what: str,
+    remedy: str,
+    status: Status,
+    fixes: tuple[Fix, ...] = (),
 ) -> Iterator[Problem]:
     texts = column.values.filter(wrong.fill_null(value=False))
     if texts.height:
         rows = series.cast(pl.String).is_in(texts["text"].implode()).fill_null(value=False)
         count = int(texts["count"].sum())
         where = f"{column_called(column.name)}, {first_rows(rows)}"
-        yield Problem(f"{count:,} numbers {what}", where, remedy, status)
+        yield Problem(f"{count:,} numbers {what}", where, remedy, status, fixes)
 
 
 # What so many people give at this budget: the best randomizer for the private column, and its error.
@@ -192,8 +218,8 @@ def category_problems(counts: pl.DataFrame, noise: Noise | None, asked: Declared
         yield Problem(
             f"has {k} categories, of {1 / k:.2%} on average, and an estimate is off by up to {error:.2%} (95 %) with "
             f"{n:,} people at epsilon {asked.epsilon:g}", where,
-            "join categories in [data.labels], ask more people, or spend more: `dovetail plan` says what it takes",
-            Status.NOTE,
+            f"join categories in {labels_header(asked.private)}, ask more people, or spend more: `dovetail plan` "
+            "says what it takes", Status.NOTE,
         )  # fmt: skip
         return
     rare = counts.filter(pl.col("count") < max(error * n, 1))
@@ -201,7 +227,8 @@ def category_problems(counts: pl.DataFrame, noise: Noise | None, asked: Declared
         yield Problem(
             f"{rare.height} of {k} categories are rarer than the error of an estimate ({error:.2%}, or "
             f"{error * n:,.0f} people, 95 %): {quoted(rare['label'].to_list())}", where,
-            "join them with others in [data.labels], or read their estimates as nothing", Status.NOTE,
+            f"join them with others in {labels_header(asked.private)}, or read their estimates as nothing",
+            Status.NOTE, (), tuple(rare["label"]),
         )  # fmt: skip
 
 
@@ -243,23 +270,30 @@ def _bounds(column: Column, look: Look, asked: Declared) -> Domain:
             "declare the `lower` and `upper` that anybody's number may have, without looking at the table",
             Status.CONFIRM,
         ))  # fmt: skip
-    problems += bound_problems(column, look.frame[column.name], bounds, declared=asked.bounded)
+    clip = bool(asked.decisions.get("clip"))
+    problems += bound_problems(column, look.frame[column.name], bounds, asked, declared=asked.bounded, clip=clip)
     lower, upper = bounds
-    noise = least_noise(column.n, asked.epsilon, lower=lower, upper=upper)
-    return Domain({"lower": lower, "upper": upper}, unconfirmed, tuple(problems), noise)
+    settings: dict[str, Any] = {"lower": lower, "upper": upper}
+    if asked.decisions.get("missing", "drop") != "drop":  # which the randomizers of numbers cannot say
+        return Domain({**settings, "missing": asked.decisions["missing"]}, unconfirmed, tuple(problems))
+    return Domain(settings, unconfirmed, tuple(problems), _least_noise(column.n, asked, lower=lower, upper=upper))
 
 
 def _categories(column: Column, asked: Declared, labels: dict[str, str]) -> Domain:
     counts = column.values.select(label=with_labels(column.values["text"], labels), count="count")
     counts = counts.group_by("label").agg(pl.col("count").sum()).sort("label")
+    if asked.categories is not None:
+        counts = counts.filter(pl.col("label").is_in(asked.categories))  # what else there is was said before
     names = list(asked.categories) if asked.categories is not None else _in_order(counts["label"].to_list())
     settings: dict[str, Any] = {}
     unconfirmed, problems = [], []
-    if column.missing:
-        settings["missing"] = ABSENT
-        unconfirmed.append("missing")
-        names += [ABSENT] if ABSENT not in names else []
-        counts = pl.concat([counts, pl.DataFrame({"label": [ABSENT], "count": [column.missing]})])
+    decided = asked.decisions.get("missing")
+    if column.missing and decided != "drop":
+        gap = decided or ABSENT
+        settings["missing"] = gap
+        unconfirmed += [] if decided else ["missing"]
+        names += [gap] if gap not in names else []
+        counts = pl.concat([counts, pl.DataFrame({"label": [gap], "count": [column.missing]})])
     if len(names) < 2:
         problems += [] if column.distinct < 2 else [Problem(
             "all values mean one label", column_called(column.name),
@@ -274,9 +308,14 @@ def _categories(column: Column, asked: Declared, labels: dict[str, str]) -> Doma
                 f"the {len(names)} categories were read off the private column", column_called(column.name),
                 "declare every answer that your question offers, also those that nobody gave", Status.CONFIRM,
             ))  # fmt: skip
-    noise = least_noise(column.n, asked.epsilon, k=len(names)) if 2 <= len(names) <= MOST else None
+    noise = _least_noise(int(counts["count"].sum()), asked, k=len(names)) if 2 <= len(names) <= MOST else None
     problems += category_problems(counts, noise, asked)
     return Domain(settings, tuple(unconfirmed), tuple(problems), noise)
+
+
+def _least_noise(people: int, asked: Declared, **domain: Any) -> Noise | None:
+    """The best local noise; where others make it, `dovetail plan` has said what it is."""
+    return least_noise(people, asked.epsilon, **domain) if asked.trust == "local" else None
 
 
 def _in_order(labels: list[str]) -> list[str]:

@@ -6,19 +6,18 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
-
-import polars as pl
+from typing import Any
 
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.core.extras import require
-from dovetail.table.columns import Problem, Status, many, quoted
-from dovetail.table.csv_text import SEPARATORS, read_rows, refuse_packed, rows_of_text, too_long, utf8
-from dovetail.table.data_section import FileFormat
+from dovetail.core.extras import pl, require
+from dovetail.table.columns import Problem, Status, choose, many, quoted
+from dovetail.table.csv_text import SEPARATORS, read_rows, refuse_packed, rows_of_text, stray_lines, too_long, utf8
+from dovetail.table.data_section import FileFormat, parse_section
 from dovetail.table.reader import is_text_file, read_table
 
 # How a text file holds its table: what separates fields, and which rows are people.
@@ -39,14 +38,14 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class Layout:
-    """How the file is written, and what its header says."""
+    """Layout of a text file, and its header."""
 
     written: FileFormat
     header: Row
     below: list[Row]  # further rows of the header
 
 
-def find_layout(place: Path, encoding: str) -> Layout:
+def find_layout(place: Path, encoding: str, fallback: str | None = None) -> Layout:
     """The layout that makes most rows equally long and gives the columns names.
 
     Raises
@@ -54,7 +53,7 @@ def find_layout(place: Path, encoding: str) -> Layout:
     DataError
         When the file has no text.
     """
-    text = utf8(place, encoding)
+    text = utf8(place, encoding, fallback)
     start, end = _cut(text[:_SAMPLE].decode("utf-8", "ignore"), len(text) > _SAMPLE), text[-_SAMPLE // 4 :]
     if not start.strip():
         raise DataError(f"{place}: the table has no rows.")
@@ -76,14 +75,14 @@ def find_layout(place: Path, encoding: str) -> Layout:
     )
     names = _anew(header, body, found=deep > 0)
     written = FileFormat(
-        separator=separator, quote=quote, encoding=encoding, skip_rows=above, header_rows=deep,
-        footer_rows=_footer(tail, typical), columns=names,
+        separator=separator, quote=quote, encoding=encoding, fallback_encoding=fallback, skip_rows=above,
+        header_rows=deep, footer_rows=_footer(tail, typical), columns=names,
     )  # fmt: skip
     return Layout(written, header, body[: max(deep - 1, 0)])
 
 
 def is_number(text: str) -> bool:
-    """Whether a text looks like a number in some spelling: 12, -3.5, 1.234,5, 45 %, 12 EUR."""
+    """True if a text looks like a number in some spelling: 12, -3.5, 1.234,5, 45 %, 12 EUR."""
     return _NUMBER.fullmatch(text) is not None
 
 
@@ -118,7 +117,7 @@ def _consistency(rows: list[Row]) -> float:
 
 
 def _other_marks(field: str) -> bool:
-    """Whether a name holds what separates fields in other files, and nothing that explains it."""
+    """True if a name holds what separates fields in other files, and nothing that explains it."""
     return re.search(r"[;\t|]|\w,\w", field) is not None
 
 
@@ -137,7 +136,7 @@ def _at(row: Row, place: int) -> str:
 
 
 def _is_data(header: Row, body: list[Row]) -> bool:
-    """Whether the first row is a person: numbers where numbers are, and texts that come again."""
+    """True if the first row is a person: numbers where numbers are, and texts that come again."""
     numeric = _numeric(body)
     if not numeric or not all(is_number(_at(header, place)) for place in numeric):
         return False
@@ -197,13 +196,15 @@ def _anew(header: Row, body: list[Row], *, found: bool) -> Row | None:
 
 
 _WESTERN = ("windows-1252", "windows-1250", "mac_roman", "cp850")  # the likelier ones first
+_BY_CHANCE = 1 / 3  # of lines in another encoding fewer than this are UTF-8 by chance, even of Chinese
 _FEW = 0.45  # in alphabets of Latin letters fewer of the letters than this have marks
 
 
 def find_encoding(place: Path) -> tuple[str, bool]:
     """The encoding as [data] names it, and whether that is certain.
 
-    Marks at the start and well-formed UTF-8 are certain. Otherwise the code page of Windows, Mac or DOS is taken in
+    Marks at the start and well-formed UTF-8 are certain. Where some lines are UTF-8 and others are not, see
+    `find_fallback`. Otherwise the code page of Windows, Mac or DOS is taken in
     which marked letters stand where letters stand; other alphabets are guessed by charset-normalizer.
 
     Raises
@@ -222,11 +223,36 @@ def find_encoding(place: Path) -> tuple[str, bool]:
     except UnicodeDecodeError as error:
         first = error.start
     sample = _marked_lines(content[max(0, first - 200) :])
+    if _is_mixed(content):
+        return "utf-8", False
     if _share_of_marks(sample) < _FEW:
-        readable = [name for name in _WESTERN if _decodes(content, name)]
-        if readable:
-            return max(readable, key=lambda name: plausibility(sample.decode(name, "replace"))), False
+        western = _western(content, sample)
+        if western is not None:
+            return western, False
     return _guess(sample, place), False
+
+
+def _is_mixed(content: bytes) -> bool:
+    """True if so many lines with marked letters are UTF-8 that this is no chance, though others are not."""
+    stray = stray_lines(content)
+    marked = sum(not line.isascii() for line in content.splitlines())
+    return bool(stray) and (content.startswith(b"\xef\xbb\xbf") or marked - len(stray) >= _BY_CHANCE * len(stray))
+
+
+def find_fallback(place: Path) -> tuple[str, list[tuple[int, str]]] | None:
+    """How the lines of a UTF-8 file that are not UTF-8 are read, and these lines; None where there are none."""
+    stray = stray_lines(place.read_bytes())
+    if not stray:
+        return None
+    content = b"\n".join(line for _, line in stray)
+    found = _western(content, content[:_SAMPLE])
+    assert found is not None  # code pages of DOS and Mac read any bytes
+    return found, [(number, line.decode(found)) for number, line in stray]
+
+
+def _western(content: bytes, sample: bytes) -> str | None:
+    readable = [name for name in _WESTERN if _decodes(content, name)]
+    return max(readable, key=lambda name: plausibility(sample.decode(name, "replace"))) if readable else None
 
 
 def plausibility(text: str) -> float:
@@ -266,14 +292,26 @@ def _guess(sample: bytes, place: Path) -> str:
     return str(found.encoding)
 
 
-def read_as_found(place: Path, encoding: str | None) -> tuple[pl.DataFrame, FileFormat | None, list[Problem]]:
-    """The table, how its text is written (None where it is none), and what to know about that."""
+def read_as_found(
+    place: Path, encoding: str | None, decided: Mapping[str, Any] | None = None
+) -> tuple[pl.DataFrame, FileFormat | None, list[Problem]]:
+    """The table, how its text is written (None where it is none), and what to know about that.
+
+    Of the keys of [data] in `decided`, those about the file go before what is found.
+    """
+    said = {key: value for key, value in (decided or {}).items() if key in FileFormat.model_fields}
+    encoding = said.get("encoding", encoding)
     if not is_text_file(str(place)):
         return read_table(str(place)), None, []
     refuse_packed(place)
     found, certain = (encoding, True) if encoding is not None else find_encoding(place)
+    strange = find_fallback(place) if found == "utf-8" and encoding is None and not certain else None
+    if strange is not None and "fallback_encoding" in said:
+        strange = None  # a person has said how they read
     try:
-        layout = find_layout(place, found)
+        layout = find_layout(place, found, said.get("fallback_encoding", None if strange is None else strange[0]))
+        written = parse_section(FileFormat, layout.written.model_dump() | said, name="decisions")
+        layout = replace(layout, written=written)
         frame, long = read_rows(place, layout.written)
         rows = list(_rows(place, layout.written, frame, len(long)))
     except csv.Error:
@@ -281,7 +319,8 @@ def read_as_found(place: Path, encoding: str | None) -> tuple[pl.DataFrame, File
         raise DataError(
             f"{place}: a field has more than {most} letters; a quote is missing, or this is no table."
         ) from None
-    problems = [*_encoding(layout, certain=certain), *_layout(layout), *rows]
+    stray = [] if strange is None else [_stray(*strange)]
+    problems = [*stray, *_encoding(layout, certain=certain), *_layout(layout), *rows]
     if long:
         what, _, remedy = too_long(long, frame.width, layout.written).partition("; ")
         problems.append(Problem(what, "file", remedy.rstrip("."), Status.STOPS))
@@ -301,6 +340,20 @@ def _encoding(layout: Layout, *, certain: bool) -> Iterator[Problem]:
     )  # fmt: skip
 
 
+def _stray(fallback: str, lines: list[tuple[int, str]]) -> Problem:
+    numbers = ", ".join(f"{number:,}" for number, _ in lines[:3]) + (", .." if len(lines) > 3 else "")
+    words = Counter(word for _, line in lines for word in re.findall(r"\w*[^\W\x00-\x7f]\w*", line))
+    return Problem(
+        f"{many(len(lines), 'line')} of a UTF-8 file {'is' if len(lines) == 1 else 'are'} not UTF-8; read as "
+        f"{fallback}, with words such as {quoted([word for word, _ in words.most_common()])}",
+        f"file, line{'s' * (len(lines) > 1)} {numbers}",
+        "see that these words are right; else name another `fallback_encoding`", Status.CONFIRM,
+        tuple(
+            choose(f"read these lines as {name}", fallback_encoding=name) for name in _WESTERN if name != fallback
+        ),
+    )  # fmt: skip
+
+
 def _layout(layout: Layout) -> Iterator[Problem]:
     said = layout.written
     if said.separator != ",":
@@ -316,7 +369,8 @@ def _layout(layout: Layout) -> Iterator[Problem]:
     if said.header_rows > 1:
         yield Problem(
             f"below the names: {many(said.header_rows - 1, 'row')} of questions, units or codes", "file",
-            "left out by `header_rows`; set it to 1 if that is a person", Status.CONFIRM,
+            "left out by `header_rows`; see that no person is among them", Status.CONFIRM,
+            (choose("they are people", header_rows=1),),
         )  # fmt: skip
     if said.header_rows == 0:
         yield Problem(
@@ -326,7 +380,8 @@ def _layout(layout: Layout) -> Iterator[Problem]:
     if said.footer_rows:
         yield Problem(
             f"at the end: {many(said.footer_rows, 'row')} of totals or notes", "file",
-            "left out by `footer_rows`; set it to 0 if they are people", Status.CONFIRM,
+            "left out by `footer_rows`; see that no person is among them", Status.CONFIRM,
+            (choose("they are people", footer_rows=0),),
         )  # fmt: skip
     if said.columns is not None and said.header_rows:
         yield from _names(layout.header, said.columns)
@@ -350,7 +405,7 @@ def _names(header: list[str], columns: list[str]) -> Iterator[Problem]:
 
 def _rows(place: Path, written: FileFormat, frame: pl.DataFrame, long: int) -> Iterator[Problem]:
     """Rows with fewer fields than the header, whose last columns count as missing, and rows without any value."""
-    rows = rows_of_text(utf8(place, written.encoding), written)
+    rows = rows_of_text(utf8(place, written.encoding, written.fallback_encoding), written)
     list(islice(rows, written.skip_rows + written.header_rows))
     lengths = Counter(map(len, rows))
     blank = lengths.total() - lengths[0] - frame.height - written.footer_rows - long

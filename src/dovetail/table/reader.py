@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
-import polars.selectors as cs
 from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError, ParameterError
+from dovetail.core.extras import pl
 from dovetail.table.csv_text import WrittenOtherwise, read_csv
-from dovetail.table.data_section import DataSection, FileFormat, Spellings
-from dovetail.table.spelling import plain_numbers, read_numbers, spelled
+from dovetail.table.data_section import RULES, DataSection, FileFormat, Spellings
+from dovetail.table.spelling import absent, plain_numbers, read_numbers, spelled
 
-_PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
 _READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -31,7 +29,7 @@ class Survey:
 
     Parameters
     ----------
-    values : int array (n,) of codes, or float array (n,)
+    values : int array (n,) of codes, or float array (n,) or (n, d)
         The private column.
     public : data frame (n, public columns)
     categories : tuple of str, or None for numbers
@@ -39,6 +37,12 @@ class Survey:
         What tells this table from another one: people and private values, or whole rows where nobody is named.
     people : data frame (n, 0 or 1)
         Names of the people, where the table has them.
+    left_out : int, optional
+        Rows without an answer, where `missing` = "drop" leaves them out.
+    clipped : int, optional
+        Numbers outside their bounds, where `clip` moves them to the nearest one; private.
+    prints : bytes
+        Of arrays, instead of `identity`.
     """
 
     values: NDArray[Any]
@@ -46,6 +50,9 @@ class Survey:
     categories: tuple[str, ...] | None
     identity: pl.DataFrame
     people: pl.DataFrame
+    left_out: int | None = None
+    clipped: int | None = None
+    prints: bytes = b""
 
     @classmethod
     def of(cls, public: pl.DataFrame) -> Survey:
@@ -57,14 +64,24 @@ class Survey:
         """Number of people."""
         return len(self.values)
 
+    @property
+    def content(self) -> bytes:
+        """`identity`, whatever the order of rows and columns."""
+        return self.prints or canonical(self.identity)
+
     def numbers(self, columns: list[str]) -> NDArray[np.float64]:
         """Public columns as finite numbers (n, len(columns)); text that is no number is refused."""
         return np.column_stack([numeric(self.public[name]) for name in columns])
 
 
+Domain = tuple[float, float] | tuple[str, ...]
+Further = Mapping[str, Domain]  # private columns beside the first one
+
+
 def read_survey(
-    data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = (), compared: Sequence[str] = ()
-) -> Survey:
+    data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = (), compared: Sequence[str] = (),
+    further: Further | None = None,
+) -> Survey:  # fmt: skip
     """Read, check and encode the declared columns; then permute the rows with `rng`.
 
     Parameters
@@ -78,6 +95,8 @@ def read_survey(
         Public columns that must be finite numbers.
     compared : column names
         Public columns that must be finite numbers if one of their values is a number.
+    further : private columns beside the first one, with ranges of numbers, or with categories
+        Values are numbers or codes (n, 1 + further) then.
 
     Raises
     ------
@@ -85,11 +104,12 @@ def read_survey(
         Missing column, empty table, duplicate person, missing or undeclared value: counted, with the first places.
     """
     given = table_of(data, table)
-    frame = columns_of(given, data, numbers=numbers)
+    beside = further or {}
+    frame, answered = columns_of(given, data, numbers=numbers, further=beside)
     told = [name for name in compared if name not in numbers and _tells_numbers(frame[name], data)]
     frame = frame.with_columns([plain_numbers(frame[name], data) for name in told])
     if frame.height == 0:
-        raise DataError("the table has no rows.")
+        raise DataError("nobody has answered." if given.height else "the table has no rows.")
     if data.person is not None:
         refuse_duplicates(frame[data.person])
     column = frame[data.private]
@@ -98,10 +118,17 @@ def read_survey(
     for name in [*numbers, *told]:
         numeric(frame[name])
     categories: tuple[str, ...] | None = None
+    clipped = 0
     if data.numeric:
-        values: NDArray[Any] = bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
+        values: NDArray[Any]
+        ends = float(data.lower or 0.0), float(data.upper or 0.0)
+        values, clipped = bounded(column, *ends, clip=data.clip, gaps=data.missing not in RULES)
     else:
         values, categories = _codes(column, data)
+    if beside:
+        read = [_further(frame[name], domain, data) for name, domain in beside.items()]
+        values = np.column_stack([values, *(each for each, _ in read)])
+        clipped += sum(moved for _, moved in read)
     order = rng.permutation(frame.height)
     named = [] if data.person is None else [data.person]
     shuffled = frame[order]
@@ -109,13 +136,30 @@ def read_survey(
         values[order],
         shuffled.select(data.public),
         categories,
-        identity=shuffled.select([*named, data.private]) if named else given.with_columns(frame),
+        identity=shuffled.select([*named, data.private, *beside])
+        if named
+        else given.filter(answered).with_columns(frame),
         people=shuffled.select(named),
+        left_out=int((~answered).sum()) if data.missing == "drop" else None,
+        clipped=clipped if data.clip else None,
     )
 
 
+def are_numbers(domain: Domain) -> bool:
+    """True of a range, and not of categories."""
+    return not isinstance(domain[0], str)
+
+
+def _further(column: pl.Series, domain: Domain, data: DataSection) -> tuple[NDArray[Any], int]:
+    """Another private column, encoded, and how many numbers were moved to an end of their range."""
+    if are_numbers(domain):
+        low, high = domain
+        return bounded(column, float(low), float(high), clip=data.clip)
+    return _codes(column, data.model_copy(update={"categories": list(domain)}))[0], 0
+
+
 def _tells_numbers(column: pl.Series, data: DataSection) -> bool:
-    """Whether a value is a number, so that the others have to be."""
+    """True if a value is a number, so that the others have to be."""
     return column.dtype != pl.String or read_numbers(column, data).is_not_null().any()
 
 
@@ -157,7 +201,7 @@ def read_table(path: str | None, *, header: bool = True, written: FileFormat | N
 
 
 def is_text_file(path: str) -> bool:
-    """Whether a path leads to a table of text."""
+    """True if a path leads to a table of text."""
     return _kind_of(path)[0] == "csv"
 
 
@@ -205,25 +249,52 @@ def as_frame(table: Any) -> pl.DataFrame:
         raise DataError(f"`table` must be a data frame that speaks Arrow: {_first_line(error)}") from None
 
 
-def columns_of(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = ()) -> pl.DataFrame:
-    """The declared columns and no others, their values as [data] says they are spelled; `numbers` must be some."""
-    wanted = [data.private, *data.public, *(name for name in (data.person, data.time) if name)]
+def columns_of(
+    frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = (), further: Further | None = None,
+    arrays: bool = False,
+) -> tuple[pl.DataFrame, pl.Series]:  # fmt: skip
+    """The declared columns and no others, their values as [data] says they are spelled; `numbers` must be some.
+
+    Besides, which rows of the table have an answer; `missing` = "drop" leaves the others out. With `arrays` the
+    private column holds those, and stays as it is.
+    """
+    further = further or {}
+    wanted = [data.private, *further, *data.public, *(name for name in (data.person, data.time) if name)]
     for name in wanted:
         if name not in frame.columns:
             raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
+    if arrays:
+        held, others = frame[data.private], list[pl.Series]()
+        if len(wanted) > 1:
+            beside = data.model_copy(update={"private": wanted[1], "person": None, "public": wanted[2:]})
+            others = list(columns_of(frame, beside, numbers=numbers)[0])
+        return pl.DataFrame([held, *others]), pl.Series([True]).new_from_index(0, len(held))
     for name in wanted:
         kind = frame.schema[name]
         if not is_plain(kind):
             raise DataError(f"column {name!r} has type {kind}; use text, numbers, dates or booleans.")
     # dictionaries of categories keep the order in which a file listed them: plain text does not
-    plain = frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
-    counted = [*numbers, *([data.private] if data.numeric else []), *([data.time] if data.time else [])]
-    return spelled(plain, data, numbers=counted)
+    plain = frame.select(wanted).with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    measured = [name for name, domain in further.items() if are_numbers(domain)]
+    counted = [*numbers, *measured, *([data.private] if data.numeric else []), *([data.time] if data.time else [])]
+    return spelled(plain, data, numbers=counted, answers=(data.private, *further))
 
 
 def is_plain(kind: pl.DataType) -> bool:
-    """Whether a column holds one text, number, date or boolean in each row."""
-    return kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)
+    """True if a column holds one text, number, date or boolean in each row."""
+    plain = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
+    return kind.is_numeric() or kind in plain or isinstance(kind, plain)
+
+
+def read_pairs(path: str) -> pl.DataFrame:
+    """The first two columns of a table of public relationships, as text."""
+    table = read_table(path)
+    if table.width < 2 or table.height == 0:
+        raise DataError(f"{path}: must have two columns, and a row for each relationship; got {table.shape}.")
+    pairs = table.select(pl.nth(0, 1).cast(pl.String))
+    for column in pairs:
+        refuse_missing(column, f"{path}: column {column.name!r}")
+    return pairs
 
 
 def refuse_duplicates(people: pl.Series) -> None:
@@ -240,33 +311,29 @@ def refuse_duplicates(people: pl.Series) -> None:
 
 
 def in_several_rows(people: int) -> str:
-    """What is said of so many people who are not alone in their row."""
+    """Say that so many people are in several rows."""
     return f"{people:,} {'person stands' if people == 1 else 'people stand'} in more than one row"
 
 
 def missing_values(count: int, of: int | None = None) -> str:
-    """How many values are missing, in the words of every check and refusal."""
+    """Say how many values are missing, in the words of every check and refusal."""
     return f"{count:,}{'' if of is None else f' of {of:,}'} values are missing"
 
 
 def refuse_missing(column: pl.Series, what: str) -> None:
     """DataError with a count and the first places when a value is missing."""
-    empty = _absent(column)
+    empty = absent(column)
     if empty.any():
         rows = empty.arg_true()
         raise DataError(f"{what}: {missing_values(len(rows))} (first at rows {rows_of(rows)}).")
 
 
-def _absent(column: pl.Series) -> pl.Series:
-    return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
-
-
 def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     text = column.cast(pl.String)
-    if data.missing == "refuse":
+    if data.missing in RULES:
         refuse_missing(column, f"private column {column.name!r}")
     else:
-        text = pl.select(pl.when(_absent(column)).then(pl.lit(data.missing)).otherwise(text)).to_series()
+        text = pl.select(pl.when(absent(column)).then(pl.lit(data.missing)).otherwise(text)).to_series()
     categories = data.categories if data.categories is not None else text.unique().sort().to_list()
     codes = text.replace_strict(categories, range(len(categories)), default=None, return_dtype=pl.Int64)
     unknown = codes.is_null()
@@ -285,18 +352,28 @@ def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tup
     return codes.to_numpy().astype(np.int64), tuple(categories)
 
 
-def bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float64]:
-    """Private numbers inside the declared range; nothing is clipped."""
+def bounded(
+    column: pl.Series, lower: float, upper: float, *, clip: bool = False, gaps: bool = False
+) -> tuple[NDArray[np.float64], int]:
+    """Private numbers inside the declared range, and how many `clip` has moved to one of its ends.
+
+    With `gaps` a missing number is NaN.
+    """
+    empty = absent(column)
+    if gaps and empty.any():
+        given = pl.select(pl.when(empty).then(pl.lit(lower).cast(column.dtype)).otherwise(column)).to_series()
+        values, moved = bounded(given.alias(column.name), lower, upper, clip=clip)
+        return np.where(empty.to_numpy(), np.nan, values), moved
     refuse_missing(column, f"private column {column.name!r}")
     values = numeric(column)
     outside = np.flatnonzero((values < lower) | (values > upper))
-    if outside.size:
+    if outside.size and not clip:
         raise DataError(
             f"private column {column.name!r}: {outside.size:,} values lie outside the declared "
             f"[{lower:g}, {upper:g}] (first at rows {rows_of(pl.Series(outside))}); "
-            "widen the bounds or correct the table: nothing is clipped silently."
+            "widen the bounds, correct the table, or set clip = true in [data]: nothing is clipped silently."
         )
-    return values
+    return np.clip(values, lower, upper), int(outside.size)
 
 
 def numeric(column: pl.Series) -> NDArray[np.float64]:
@@ -327,14 +404,14 @@ def _first_line(error: BaseException) -> str:
 # Reading tables where no [data] says how they are written, but options of a verb do.
 
 
-Read = Callable[[str], pl.DataFrame]
+Read: TypeAlias = "Callable[[str], pl.DataFrame]"
 
 _AS_PROGRAMS_WRITE = FileFormat()
 
 
 @dataclass(frozen=True)
 class TableReader:
-    """How the text files among some tables are written; Parquet files say so themselves.
+    """Reader of tables whose text files have one format; Parquet files say theirs themselves.
 
     With a decimal comma, columns whose values all are numbers so spelled are read as numbers.
     """

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.attack.experiment.reidentify import Records
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
+from dovetail.core.extras import pl
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 from dovetail.table.reader import READ_TABLE, Read, as_text, numeric, refuse_missing
 
 # Files that were released, beside a table of the truth: whose place each report stands at.
@@ -156,7 +157,7 @@ def _taken(release: Records, here: NDArray[np.bool_]) -> Records:
 
 PREFIX = "report"
 
-Analyst = FrequencyRandomizer | NumericRandomizer
+Analyst = FrequencyRandomizer | NumericRandomizer | VectorRandomizer
 
 
 def to_columns(randomizer: Analyst, reports: Reports, categories: list[str] | None) -> pl.DataFrame:
@@ -207,7 +208,7 @@ def described_columns(table: pl.DataFrame, description: dict[str, Any]) -> list[
 
 
 def describe_reports(randomizer: Analyst, categories: list[str] | None, entropy: str, **more: Any) -> dict[str, Any]:
-    """What a later stage must know to read these reports; it travels inside the file."""
+    """Description that a later stage needs to read these reports; it travels inside the file."""
     if isinstance(randomizer, NumericRandomizer):
         domain: dict[str, Any] = {
             "lower": randomizer.lower,
@@ -215,7 +216,7 @@ def describe_reports(randomizer: Analyst, categories: list[str] | None, entropy:
             "grid": randomizer.step,
         }
     else:
-        domain = {"categories": categories}
+        domain = {} if isinstance(randomizer, VectorRandomizer) else {"categories": categories}
     own = {setting.name: getattr(randomizer, setting.name) for setting in randomizer.settings()}
     made = {"randomizer": randomizer.name, "epsilon": randomizer.guarantee.epsilon, **domain, **own}
     return {"schema_version": 1, "entropy": entropy, **made, **more}

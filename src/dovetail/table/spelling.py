@@ -5,29 +5,43 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import polars as pl
-
 from dovetail.core.errors import DataError
+from dovetail.core.extras import pl
 from dovetail.table.data_section import DataSection, Spellings
 
 _BLANKS = "[ \u00a0\u2009\u202f]"
 _MARKS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": _BLANKS}
 
 
-def spelled(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = ()) -> pl.DataFrame:
-    """The declared columns with missing values, labels and the numbers among them read as declared.
+def spelled(
+    frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = (), answers: Sequence[str] = ()
+) -> tuple[pl.DataFrame, pl.Series]:
+    """The declared columns with missing values, labels and numbers read as declared; and which rows have an answer.
 
-    Blank texts are missing values. Of people who stand in two rows the first or last is kept, where that was asked.
+    Blank texts are missing values. Rows without an answer in one of the columns `answers` are left out, and of people
+    who stand in two rows the first or last is kept, where that was asked.
     """
     columns = []
     for column in frame:
         column = with_labels(without_missing(column, data.missing_spellings), data.labels.get(column.name, {}))
+        if column.name in data.ranges:
+            column = in_ranges(column, data.ranges[column.name], data)
         columns.append(plain_numbers(column, data) if column.name in numbers else column)
     clean = pl.DataFrame(columns)
+    answered = pl.Series([True]).new_from_index(0, clean.height)
+    if data.missing == "drop":
+        for name in answers:
+            answered &= ~absent(clean[name])
+        clean = clean.filter(answered)
     if data.duplicates != "refuse" and data.person is not None:
         named = clean[data.person].is_not_null()
         clean = clean.filter(~named | _kept(clean[data.person], data.duplicates))
-    return clean
+    return clean, answered
+
+
+def absent(column: pl.Series) -> pl.Series:
+    """Mark the rows without a value."""
+    return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
 
 
 def _kept(people: pl.Series, which: str) -> pl.Series:
@@ -75,8 +89,22 @@ def plain_numbers(column: pl.Series, how: Spellings) -> pl.Series:
     return numbers
 
 
+def in_ranges(column: pl.Series, width: float, how: Spellings) -> pl.Series:
+    """Each number as the lower end of its range, as a text; what is no number stays.
+
+    >>> in_ranges(pl.Series(["51", "49", "not stated"]), 10.0, Spellings()).to_list()
+    ['50', '40', 'not stated']
+    """
+    text = column.cast(pl.String)
+    numbers = read_numbers(text, how) if column.dtype == pl.String else column.cast(pl.Float64)
+    low = (numbers / width).floor() * width
+    whole = width.is_integer()
+    shown = low.cast(pl.Int64, strict=False).cast(pl.String) if whole else low.cast(pl.String)
+    return pl.select(pl.when(numbers.is_null()).then(text).otherwise(shown).alias(column.name)).to_series()
+
+
 def spelling_of(how: Spellings) -> str:
-    """How numbers are spelled, in words of the configuration."""
+    """Say how numbers are spelled, in words of the configuration."""
     said = [f"decimal = {how.decimal!r}", f"thousands = {how.thousands!r}"]
     return ", ".join([*said, *([f"units = {how.units}"] if how.units else [])]).replace("'", '"')
 

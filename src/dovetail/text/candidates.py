@@ -20,6 +20,8 @@ from dovetail.core.errors import DataError, DovetailError, ParameterError
 from dovetail.core.extras import require
 from dovetail.text.documents import PublicDocuments, refuse_private
 from dovetail.text.encoders import (
+    BASES,
+    RecodedEncoder,
     Rows,
     SentenceEncoder,
     calm_fit,
@@ -29,7 +31,6 @@ from dovetail.text.encoders import (
     integer_row,
     stack,
 )
-from dovetail.text.recoder import BASES, RecodedEncoder
 
 FEWEST_SENTENCES = 8  # of a candidate's document
 _FIT_SEED = 0  # of public clusters and projections
@@ -91,7 +92,7 @@ class Candidates:
 
     @property
     def m(self) -> int:
-        """How many there are."""
+        """Number of candidates."""
         return len(self.rows)
 
     @property
@@ -111,7 +112,7 @@ class Candidates:
 
     @cached_property
     def digest(self) -> str:
-        """What was public, in 16 characters: two sets are the same if it is."""
+        """Digest of the candidates, in 16 characters: two sets are the same if it is."""
         content = (self.rows, self.centres, self.clusters, self.projections, self.samples, self.owners)
         words = (self.half_range, self.approved, self.rows.shape, self.names, self.labels)
         made = sha256(repr(words).encode())

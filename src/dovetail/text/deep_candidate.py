@@ -21,7 +21,7 @@ from dovetail.core.progress import Progress, silent
 from dovetail.text.candidates import Candidates
 from dovetail.text.documents import Document
 from dovetail.text.encoders import UNIT, Rows, SentenceEncoder, check_rows
-from dovetail.text.selection import IntegerBudget, Levels, Selection
+from dovetail.text.sampler import IntegerBudget, Levels, Selection
 from dovetail.text.utilities import SELECTIONS, UTILITIES, Utility, best_variant, choose
 
 # Sentence privacy as a value: how much one released embedding tells about one sentence of its document.
@@ -39,7 +39,7 @@ NOT_PROTECTED = (
 
 @dataclass(frozen=True)
 class SentenceDP:
-    r"""What a released document embedding reveals about any one sentence of the document.
+    r"""Guarantee of a released document embedding about any one sentence of the document.
 
     .. math:: \Pr[M(x) \in O] \le e^{\epsilon} \Pr[M(x') \in O]
               \quad \text{for all } O \text{ and all lists } x, x' \text{ of } k \text{ sentences that differ in one}
@@ -74,7 +74,7 @@ class SentenceDP:
         not_negative_or_infinite("epsilon", self.epsilon)
 
     def implies(self, other: object) -> bool:
-        """Whether whoever has this guarantee also has `other`, about the same unit."""
+        """True if this guarantee implies `other`, about the same unit."""
         same = isinstance(other, SentenceDP) and other.unit == self.unit
         return same and not self.caveats and self.epsilon <= other.epsilon  # type: ignore[attr-defined]
 
@@ -99,7 +99,7 @@ class SentenceDP:
         return multiply(whole("changed", changed, least=0), self.epsilon)
 
     def whole_document(self, most_sentences: int) -> LocalDP:
-        """What one release promises about the whole document, of at most `most_sentences` sentences.
+        """Epsilon of one release for a whole document of at most `most_sentences` sentences.
 
         This, and not the epsilon of a sentence, is what amplification by shuffling starts from.
         """
@@ -126,7 +126,7 @@ def add(*epsilons: float) -> float:
 
 
 def multiply(count: int, epsilon: float) -> float:
-    """`count` times epsilon, rounded up; nothing changed costs nothing."""
+    """`count` times epsilon, rounded up; no change costs 0."""
     if count == 0 or epsilon == math.inf:
         return 0.0 if count == 0 else math.inf
     return round_up_to_double(count * Fraction(epsilon))
@@ -212,7 +212,7 @@ class DeepCandidate:
 
 @dataclass(frozen=True)
 class ReleasedDocuments:
-    """What leaves the house, and what stays.
+    """Released embeddings, and counts that stay private.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class Drawn:
 
 
 class Journal(Protocol):
-    """What was drawn before a run was cut off, by the place of the document; it keeps what is drawn."""
+    """Journal of what was drawn before a run was cut off, by the place of the document."""
 
     def drawn(self, place: int) -> Drawn | None: ...
 

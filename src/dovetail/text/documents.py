@@ -16,7 +16,7 @@ from dovetail.core.extras import require
 from dovetail.table.columns import many
 from dovetail.table.csv_text import read_rows, too_long, utf8
 from dovetail.table.data_section import FileFormat
-from dovetail.table.layout import find_encoding, find_layout
+from dovetail.table.layout import find_encoding, find_fallback, find_layout
 
 MOST_CHARACTERS = 2000  # of one sentence; what is beyond is cut, whatever the sentence
 MOST_SENTENCES = 10_000
@@ -41,7 +41,7 @@ def split_sentences(text: str, *, language: str = "en") -> tuple[str, ...]:
     Notes
     -----
     Sentence privacy speaks of lists of sentences. A replacement that moves boundaries changes several of them and
-    costs epsilon for each; whoever has sentences already passes them as a list.
+    costs epsilon for each; anybody who has sentences already passes them as a list.
     """
     if "\0" in text:
         raise DataError("the text holds zero bytes; it is no text: name its file's right format.")
@@ -62,7 +62,7 @@ def writable(text: str) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A document of whoever wrote it.
+    """A document of the person who wrote it.
 
     Parameters
     ----------
@@ -247,13 +247,20 @@ def _read_frame(place: Path) -> tuple[pl.DataFrame, list[str], list[str]]:
         if suffix in (".parquet", ".pq"):
             return pl.read_parquet(place), [], []
         encoding, certain = find_encoding(place)
+        stray = find_fallback(place) if encoding == "utf-8" else None
+        fallback = None if stray is None else stray[0]
         doubt = f"{place}: is no UTF-8 and was read as {encoding}; see that marked letters are right"
+        if stray is not None:
+            numbers = [number for number, _ in stray[1]]
+            doubt = f"{place}: {many(len(numbers), 'line')} not UTF-8, read as {fallback} ({_first(numbers, 'line')})"
         notes = [] if certain else [doubt]
         if "json" in suffix:
-            return *_read_lines(utf8(place, encoding).decode()), notes
+            return *_read_lines(utf8(place, encoding, fallback).decode()), notes
         # documents look like notes and totals: rows above, below and beside a header are taken as they stand
-        found = find_layout(place, encoding).written
-        written = FileFormat(separator=found.separator, quote=found.quote, encoding=encoding)
+        found = find_layout(place, encoding, fallback).written
+        written = FileFormat(
+            separator=found.separator, quote=found.quote, encoding=encoding, fallback_encoding=fallback
+        )
         frame, long = read_rows(place, written)
         return frame, [too_long(long, frame.width, written).rstrip(".")] if long else [], notes
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):  # whose words may quote a document

@@ -17,8 +17,9 @@ from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
 from dovetail.text.candidates import Candidates
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.encoders import UNIT, Rows, SVDEncoder, calm_fit, inner_products, words_of
-from dovetail.text.selection import Levels
+from dovetail.text.documents import PublicDocuments, refuse_private
+from dovetail.text.encoders import UNIT, Rows, SentenceEncoder, SVDEncoder, calm_fit, inner_products, words_of
+from dovetail.text.sampler import Levels
 
 _FIT_SEED = 0
 
@@ -54,6 +55,41 @@ class PublicClassifier:
     def predict(self, rows: NDArray[Any]) -> list[str]:
         """Classes of embeddings (n, d), in whole numbers of 1/4096."""
         return [str(one) for one in self.model.predict(np.asarray(rows) / UNIT)]
+
+
+def nearest_sentences(
+    released: NDArray[Any], public: PublicDocuments, encoder: SentenceEncoder, *, count: int = 5
+) -> list[tuple[str, float]]:
+    """Read a released embedding as the public sentences that are closest to it, the closest first, with cosines.
+
+    A decoder without a model: it says of a release what public texts say near it. What is released is a public
+    document's embedding, and this reads nothing else, so it costs no privacy.
+
+    Parameters
+    ----------
+    released : int16 array (d,)
+        A row of `Candidates`, the one that was released.
+    public : PublicDocuments
+        Whose distinct sentences are looked at.
+    encoder : SentenceEncoder
+        The one that the candidates were made with.
+    count : int, at least 1
+
+    Source
+    ------
+    Meehan (2023), The Primacy of Applied Privacy, section 3.6, plans a decoder; nearest neighbours are ours.
+    """
+    texts = list(dict.fromkeys(refuse_private(public).sentences))
+    if not texts:
+        raise DataError("`public` must hold at least one sentence, got none.")
+    row = np.asarray(released)
+    if row.shape != (encoder.dimension,):
+        raise DataError(f"`released` must be one embedding of {encoder.dimension} numbers, got shape {row.shape}.")
+    rows = encoder.encode(texts).astype(np.float64)
+    lengths = np.linalg.norm(rows, axis=1) * max(float(np.linalg.norm(row)), 1.0)
+    cosines = rows @ row / np.where(lengths > 0.0, lengths, 1.0)
+    order = np.argsort(-cosines, kind="stable")[: whole("count", count, least=1)]
+    return [(texts[place], float(cosines[place])) for place in order]
 
 
 def score(truth: Sequence[str], rounds: Sequence[Sequence[str]]) -> ClassifierScore:
@@ -102,7 +138,7 @@ def random_guess(truth: Sequence[str]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class InversionSuccess:
-    """How often an attacker who knows all sentences but one names that one, among L equally likely ones.
+    """Success of an attacker who knows all sentences but one at naming that one, among L equally likely ones.
 
     Parameters
     ----------
@@ -234,7 +270,7 @@ def attack_documents(
 
 
 def _targets(documents: Sequence[Rows], size: int, most: int, rng: Entropy) -> Iterator[tuple[Rows, Rows]]:
-    """What is known of each attacked document, and what its last sentence may be: its own one and others'."""
+    """Known part of each attacked document, and what its last sentence may be: its own one and others'."""
     read = [one[one.any(axis=1)] for one in documents]
     owners = np.repeat(np.arange(len(read)), [len(one) for one in read])
     pool = np.concatenate([*read]) if read else np.zeros((0, 1), dtype=np.int16)
@@ -275,7 +311,7 @@ class TruncationLaplace:
 
     Source
     ------
-    Meehan, Mrini, Chaudhuri (2022), section 3.5.2.
+    Meehan (2023), The Primacy of Applied Privacy, section 3.5.3.
     """
 
     label: ClassVar[str] = "clipped to a box, Laplace noise"

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.core.checks import not_negative_or_infinite, privacy_budget, probability, real, whole
 from dovetail.core.errors import UnsupportedError
-from dovetail.text.selection import IntegerBudget, arrival_times
+from dovetail.text.sampler import IntegerBudget, arrival_times
 
 _LEAST_EPSILON, _MOST_EPSILON = 2e-6, 700.0  # for which there are whole numbers to draw by
 
@@ -20,7 +20,7 @@ Law = Callable[..., float]  # of `epsilon`, `candidates`, `good`, `lead` and `se
 def good_probability(
     *, epsilon: float, candidates: int, good: int, lead: float, selection: str = "permute-and-flip"
 ) -> float:
-    r"""How surely one of the good candidates is released, by the rule in real numbers.
+    r"""Probability that one of the good candidates is released, by the rule in real numbers.
 
     `good` of the m candidates lead all others by as much as `lead` sentences can move: by `lead` in depth or votes,
     by `lead` times half the spread of any other utility.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial, reduce
+from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, Self, get_args
+from typing import Any, Self, get_args
 from unicodedata import category, normalize
 
 import numpy as np
@@ -20,8 +21,9 @@ from dovetail.account.amplify import amplify
 from dovetail.core.checks import share, whole
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, simulation
-from dovetail.core.errors import DataError, ParameterError, StorageError, UnsupportedError
+from dovetail.core.errors import DataError, OutputError, ParameterError, StorageError, UnsupportedError
 from dovetail.core.progress import Progress, silent
+from dovetail.ledger.files import LineJournal
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
 from dovetail.text.candidates import Candidates, mean_row
 from dovetail.text.deep_candidate import PRIVACY_UNIT as UNIT
@@ -49,7 +51,7 @@ from dovetail.text.evaluation import (
     same_class_share,
     score,
 )
-from dovetail.text.selection import Levels
+from dovetail.text.sampler import Levels
 
 # A private journal of what was drawn: a run that was cut off goes on, and draws no document twice.
 
@@ -65,12 +67,11 @@ class DocumentJournal:
 
     Parameters
     ----------
-    place : Path
+    lines : LineJournal
     """
 
-    place: Path
+    lines: LineJournal
     _known: dict[int, Drawn] = field(default_factory=dict, repr=False)
-    _file: IO[str] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, ledger: ReleaseLedger, request: bytes) -> Self:
@@ -81,9 +82,14 @@ class DocumentJournal:
         StorageError
             Where it cannot be read.
         """
-        made = cls(ledger.folder / _FOLDER / f"{ledger.fingerprint(request)}.jsonl")
-        made._known = made._read()
-        return made
+        lines = LineJournal(ledger.folder / _FOLDER / f"{ledger.fingerprint(request)}.jsonl")
+        known: dict[int, Drawn] = {}
+        try:
+            for place, candidate, unread, empty in lines.read():
+                known.setdefault(place, Drawn(candidate, unread, empty))  # the first draw counts
+        except (OSError, ValueError, TypeError) as error:
+            raise _broken(lines.place, error) from None
+        return cls(lines, known)
 
     def drawn(self, place: int) -> Drawn | None:
         return self._known.get(place)
@@ -91,38 +97,14 @@ class DocumentJournal:
     def keep(self, place: int, drawn: Drawn) -> None:
         """Written before the next document is drawn."""
         try:
-            if self._file is None:
-                self.place.parent.mkdir(mode=0o700, exist_ok=True)
-                whole = self.place.read_bytes().endswith(b"\n") if self.place.exists() else True
-                self._file = self.place.open("a", encoding="ascii")
-                self._file.write("" if whole else "\n")  # ends a line that was cut off
-            self._file.write(json.dumps([place, drawn.candidate, drawn.unread, drawn.empty]) + "\n")
-            self._file.flush()
+            self.lines.place.parent.mkdir(mode=0o700, exist_ok=True)
+            self.lines.append([place, drawn.candidate, drawn.unread, drawn.empty])
         except OSError as error:
-            raise _broken(self.place, error) from None
+            raise _broken(self.lines.place, error) from None
 
-    def close(self, *, finished: bool) -> None:
-        """Stop writing; what is recorded elsewhere is forgotten here."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if finished:
-            self.place.unlink(missing_ok=True)
-
-    def _read(self) -> dict[int, Drawn]:
-        """The first draw of each document; a line that was cut off is none."""
-        found: dict[int, Drawn] = {}
-        try:
-            lines = self.place.read_text(encoding="ascii").splitlines() if self.place.exists() else []
-        except (OSError, UnicodeDecodeError) as error:
-            raise _broken(self.place, error) from None
-        for line in lines:
-            try:
-                place, candidate, unread, empty = json.loads(line)
-            except (ValueError, TypeError):
-                continue
-            found.setdefault(int(place), Drawn(int(candidate), int(unread), bool(empty)))
-        return found
+    def remove(self) -> None:
+        """Forget what is recorded elsewhere."""
+        self.lines.place.unlink(missing_ok=True)
 
 
 def _broken(place: Path, error: Exception) -> StorageError:
@@ -133,7 +115,8 @@ def _broken(place: Path, error: Exception) -> StorageError:
 
 _MOST_EPSILON = 700.0  # beyond it no shuffle is computed, and none would help
 _NAME = "document's name\n"
-_WORDS = re.compile(r"\w+|[^\w\s]")  # a mark is a word: splitters cut beside marks and blanks
+_WORDS = re.compile(r"[^\W_]+|[^\w\s]|_")  # a mark by itself: splitters cut beside marks and blanks
+_PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # of no say beside words
 _SELECTORS = frozenset(map(chr, (0x34F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
 
@@ -209,13 +192,9 @@ def release_documents(
         drawn.append(made)
         return shuffle_rows(made.table, rng) if shuffled else made.table
 
-    finished = False
-    try:
-        answer = ledger.answer(request, new_release=new_release, draw=draw)
-        finished = True
-    finally:
-        if journal is not None:
-            journal.close(finished=finished)
+    answer = ledger.answer(request, new_release=new_release, draw=draw)
+    if journal is not None:
+        journal.remove()  # the ledger has it now
     notes = [json.loads(entry.note) for entry in answer.history]
     both = list(zip(answer.history, notes, strict=True))
     parts = [
@@ -232,7 +211,7 @@ def release_documents(
 
 @dataclass(frozen=True)
 class ShuffledDocuments:
-    """What a uniform shuffle adds to the promise about whole documents; usually nothing.
+    """Guarantee about whole documents after a uniform shuffle; usually it adds nothing.
 
     Parameters
     ----------
@@ -252,7 +231,7 @@ class ShuffledDocuments:
 
     @property
     def gains(self) -> bool:
-        """Whether it takes a hundredth off."""
+        """True if it takes a hundredth off."""
         return self.central < 0.99 * self.local
 
 
@@ -281,7 +260,7 @@ def shuffle_rows(table: pl.DataFrame, rng: Entropy) -> pl.DataFrame:
 
 
 def _journal(request: ReleaseRequest, documents: Sequence[Document], ledger: ReleaseLedger) -> DocumentJournal:
-    """Of these documents in this order under these terms, since the last release."""
+    """The journal of these documents in this order under these terms, since the last release."""
     last = max((entry.number for entry in ledger.entries()), default=0)
     order = json.dumps([[one.name, one.sentences] for one in documents])
     return DocumentJournal.of(ledger, json.dumps([last, order]).encode() + request.terms)
@@ -301,7 +280,7 @@ def _refuse_known(request: ReleaseRequest, ledger: ReleaseLedger) -> None:
 
 
 def _content(document: Document) -> str:
-    """The sorted words of a text: the same however it is written, split, or its sentences are ordered.
+    """The sorted words of a text: the same however it is written, punctuated, split, or its sentences are ordered.
 
     Letters are compared by Unicode's compatibility form without case, and without what nobody sees: format characters
     such as zero-width spaces and soft hyphens, and variation selectors.
@@ -309,7 +288,8 @@ def _content(document: Document) -> str:
     text = normalize("NFKC", "\n".join(document.sentences))
     text = "".join(one for one in text if category(one) != "Cf" and one not in _SELECTORS)
     text = normalize("NFKC", text.casefold())  # what is left may join to other letters
-    return " ".join(sorted(_WORDS.findall(text)))
+    words = sorted(_WORDS.findall(text))
+    return " ".join([one for one in words if category(one[0]) not in _PUNCTUATION] or words)
 
 
 def _request(
@@ -355,6 +335,9 @@ def _request(
 
 
 Release = Callable[[], NDArray[Any]]  # embeddings (n, d) of all documents, drawn afresh
+RowName = tuple[str, float | None, str]  # release, epsilon, sentences
+_Prepared = tuple[float | None, Release]  # with the share of a document's own class among the best candidates
+_GUESSING = "guess by the classes' shares"
 DEEPEST = 10  # best candidates of which the share of a document's own class is told
 
 
@@ -398,12 +381,13 @@ def rehearse_documents(
     seed: int,
     by_sentences: Sequence[int] = (),
     most_documents: int | None = None,
+    known: Collection[RowName] = (),
     progress: Progress = silent,
 ) -> Iterator[RehearsedRelease]:
     """Scores of the non-private mean, of guessing, and at each epsilon of each utility and of the baselines.
 
-    Each comes as soon as it is computed. Documents need classes; those without sentences are left out of a rehearsal.
-    Word-level noise takes part where the encoder has words.
+    Each comes as soon as it is computed, and depends on nothing else that is asked for. Documents need classes; those
+    without sentences are left out of a rehearsal. Word-level noise takes part where the encoder has words.
 
     Parameters
     ----------
@@ -411,6 +395,8 @@ def rehearse_documents(
         First numbers of sentences of the parts that are scored by themselves, increasing.
     most_documents : int, optional
         Of more documents so many are chosen at random and scored; default all.
+    known : collection of (release, epsilon, sentences)
+        Rows that were computed before, and are left out.
     """
     if most_documents is not None and len(documents) > whole("most_documents", most_documents, least=1):
         chosen = np.sort(simulation(seed).permutation(len(documents))[:most_documents])
@@ -419,20 +405,82 @@ def rehearse_documents(
     kept = [place for place, one in enumerate(rows) if len(one)]
     if not kept:
         raise DataError("no document has a sentence; name the column of texts with --text.")
-    scene = _Scene([documents[one] for one in kept], [rows[one] for one in kept], candidates, encoder,
-                   simulation(seed), _parts([len(rows[one]) for one in kept], by_sentences), progress)  # fmt: skip
+    scene = _Scene([documents[one] for one in kept], [rows[one] for one in kept], candidates, encoder, seed,
+                   _parts([len(rows[one]) for one in kept], by_sentences), progress)  # fmt: skip
     classifier = PublicClassifier.fit(candidates)
-    yield from scene.guessing()
-    for name, epsilon, unit, same_class, release in scene.releases(epsilons, utilities, selection):
+    yield from (row for row in scene.guessing() if (row.release, row.epsilon, row.sentences) not in known)
+    for name, epsilon, unit, prepare in scene.releases(epsilons, utilities, selection):
+        missing = {part: places for part, places in scene.parts.items() if (name, epsilon, part) not in known}
+        if not missing:
+            continue
+        same_class, release = prepare()
         times = 1 if epsilon is None else whole("repetitions", repetitions, least=1)
         rounds = []
         for done in range(times):
             progress(name if epsilon is None else f"{name}, epsilon {epsilon:g}: draw", done, times)
             rounds.append(np.array(classifier.predict(release())))
-        for part, places in scene.parts.items():
+        for part, places in missing.items():
             made = score(scene.truth[places].tolist(), [one[places].tolist() for one in rounds])
             share = same_class if part == "all" else None
             yield RehearsedRelease(name, epsilon, unit, part, len(places), made, share)
+
+
+@mute
+@dataclass
+class RehearsedRows:
+    """The rows of a rehearsal in the order in which they were computed, and in a file where they outlive the process.
+
+    Parameters
+    ----------
+    rows : list of RehearsedRelease
+    lines : LineJournal, optional
+    """
+
+    rows: list[RehearsedRelease]
+    lines: LineJournal | None
+
+    @classmethod
+    def of(
+        cls, place: Path | None, documents: Sequence[Document], candidates: Candidates, setting: Mapping[str, Any]
+    ) -> Self:
+        """Those that a file has of the same rehearsal; epsilons and utilities may be others.
+
+        Raises
+        ------
+        OutputError
+            Where it cannot be read or written, or has other rows.
+        """
+        if place is None:
+            return cls([], None)
+        content = [(one.name, one.label, one.sentences) for one in documents]
+        wanted = sha256(json.dumps([content, candidates.digest, setting], sort_keys=True).encode()).hexdigest()
+        lines, head = LineJournal(place), {"rehearsal": wanted}
+        try:
+            found = lines.read()
+            if not found and (not place.exists() or place.stat().st_size == 0):
+                lines.append(head)
+                found = [head]
+        except (OSError, UnicodeDecodeError) as error:
+            raise OutputError(f"{place}: cannot keep rows ({getattr(error, 'strerror', 'no text')}).") from None
+        if not found or found[0] != head:
+            raise OutputError(f"{place}: has no rows of these documents under these settings; name another file.")
+        return cls(
+            [RehearsedRelease(**{**one, "score": ClassifierScore(**one["score"])}) for one in found[1:]], lines
+        )
+
+    @property
+    def known(self) -> set[RowName]:
+        """Names of the rows that were computed."""
+        return {(one.release, one.epsilon, one.sentences) for one in self.rows}
+
+    def keep(self, row: RehearsedRelease) -> None:
+        """One more row, written before the next is computed."""
+        if self.lines is not None:
+            try:
+                self.lines.append(asdict(row))
+            except OSError as error:
+                raise StorageError(f"{self.lines.place}: could not be written ({error.strerror}).") from None
+        self.rows.append(row)
 
 
 def rehearse_attacks(
@@ -495,7 +543,7 @@ class _Scene:
     rows: list[Rows]
     candidates: Candidates
     encoder: SentenceEncoder
-    rng: Entropy
+    seed: int
     parts: dict[str, NDArray[np.int64]]
     progress: Progress
 
@@ -507,44 +555,52 @@ class _Scene:
         for part, places in self.parts.items():
             accuracy, macro_f1 = random_guess(self.truth[places].tolist())
             made = ClassifierScore(macro_f1, 0.0, accuracy, 0.0, 1)
-            yield RehearsedRelease("guess by the classes' shares", None, "", part, len(places), made)
+            yield RehearsedRelease(_GUESSING, None, "", part, len(places), made)
 
     def releases(
         self, epsilons: Sequence[float], utilities: Sequence[str], selection: str
-    ) -> Iterator[tuple[str, float | None, str, float | None, Release]]:
-        yield "mean of the sentences, not private", None, "", None, lambda: self._means(self.rows)
-        truth = self.truth.tolist()
+    ) -> Iterator[tuple[str, float | None, str, Callable[[], _Prepared]]]:
+        yield "mean of the sentences, not private", None, "", lambda: (None, lambda: self._means(self.rows))
         for epsilon in epsilons:
             for name in utilities:
                 mechanism = DeepCandidate.of(self.candidates, epsilon=epsilon, utility=name, selection=selection)
-                levels = self._levels(mechanism, f"{mechanism.utility.label}, epsilon {epsilon:g}: score candidates")
-                share = same_class_share(mechanism, levels, truth, best=DEEPEST)
-                yield mechanism.utility.label, epsilon, UNIT, share, self._selecting(mechanism, levels)
+                yield mechanism.utility.label, epsilon, UNIT, partial(self._selecting, mechanism)
             for baseline in (TruncationLaplace(self.candidates, epsilon), L2Laplace(epsilon)):
-                yield baseline.label, epsilon, UNIT, None, self._noising(baseline)
+                yield baseline.label, epsilon, UNIT, partial(self._noising, baseline)
             if isinstance(self.encoder, SVDEncoder):
                 words = WordMetricNoise(self.encoder, epsilon)
-                yield words.label, epsilon, words.unit, None, self._wording(words)
+                yield words.label, epsilon, words.unit, partial(self._wording, words)
+
+    def _rng(self, name: str, epsilon: float) -> Entropy:
+        """Random numbers of one release alone, so that its scores are the same wherever a rehearsal begins."""
+        digest = sha256(f"{self.seed}\0{name}\0{epsilon!r}".encode()).digest()
+        return simulation(int.from_bytes(digest[:8], "little"))
 
     def _means(self, rows: Sequence[Rows]) -> NDArray[np.int16]:
         return np.stack([mean_row(one) for one in rows])
 
-    def _levels(self, mechanism: DeepCandidate, step: str) -> list[Levels]:
-        """Of every document, once for all draws."""
+    def _levels(self, mechanism: DeepCandidate) -> list[Levels]:
+        """Levels of the candidates for every document, once for all draws."""
+        step = f"{mechanism.utility.label}, epsilon {mechanism.budget.epsilon:g}: score candidates"
         found = []
         for done, one in enumerate(self.rows):
             self.progress(step, done, len(self.rows))
             found.append(mechanism.levels(one))
         return found
 
-    def _selecting(self, mechanism: DeepCandidate, levels: list[Levels]) -> Release:
-        return lambda: self.candidates.rows[[mechanism.draw(one, self.rng) for one in levels]]
+    def _selecting(self, mechanism: DeepCandidate) -> _Prepared:
+        levels, rng = self._levels(mechanism), self._rng(mechanism.utility.label, mechanism.budget.epsilon)
+        share = same_class_share(mechanism, levels, self.truth.tolist(), best=DEEPEST)
+        return share, lambda: self.candidates.rows[[mechanism.draw(one, rng) for one in levels]]
 
-    def _noising(self, baseline: TruncationLaplace | L2Laplace) -> Release:
-        return lambda: np.stack([baseline.release(one, self.rng) for one in self.rows])
+    def _noising(self, baseline: TruncationLaplace | L2Laplace) -> _Prepared:
+        rng = self._rng(baseline.label, baseline.epsilon)
+        return None, lambda: np.stack([baseline.release(one, rng) for one in self.rows])
 
-    def _wording(self, words: WordMetricNoise) -> Release:
+    def _wording(self, words: WordMetricNoise) -> _Prepared:
+        rng = self._rng(words.label, words.epsilon)
+
         def moved(one: Document) -> Rows:
-            return self.encoder.encode(words.release(each, self.rng) for each in one.sentences)
+            return self.encoder.encode(words.release(each, rng) for each in one.sentences)
 
-        return lambda: self._means([moved(one) for one in self.documents])
+        return None, lambda: self._means([moved(one) for one in self.documents])

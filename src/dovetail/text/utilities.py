@@ -17,7 +17,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.text.candidates import Candidates
 from dovetail.text.encoders import UNIT, Rows, inner_products
-from dovetail.text.selection import Exponential, IntegerBudget, PermuteAndFlip, Selection, Utilities
+from dovetail.text.sampler import Exponential, IntegerBudget, PermuteAndFlip, Selection, Utilities
 
 _BLOCK = 32  # sentences
 
@@ -80,7 +80,7 @@ _QUARTERS = (1, 2, 4, 8)
 
 @dataclass(frozen=True, eq=False)
 class Approval(Utility):
-    """How many sentences have a candidate among their `approved` nearest ones; a replacement spreads by 2.
+    """Utility: sentences that have a candidate among their `approved` nearest ones; a replacement moves it by 2.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class ClippedScores(Utility):
 
 @dataclass(frozen=True, eq=False)
 class ClusterVotes(Utility):
-    """How many sentences are nearest to each cluster's centre; a replacement spreads by 2.
+    """Utility: sentences that are nearest to each cluster's centre; a replacement moves it by 2.
 
     The selection is among clusters; the candidate is drawn uniformly from the selected one, which tells nothing.
     """
@@ -217,7 +217,7 @@ class ClusterVotes(Utility):
 
 
 def counts(sentences: NDArray[np.int64], candidates: NDArray[np.int64]) -> tuple[Utilities, Utilities]:
-    """How many sentences lie at or above, and at or below, each candidate on one projection."""
+    """Count the sentences at or above, and at or below, each candidate on one projection."""
     line = np.sort(sentences)
     below = np.searchsorted(line, candidates, side="right")
     return line.size - np.searchsorted(line, candidates, side="left"), below

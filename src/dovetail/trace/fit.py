@@ -357,12 +357,15 @@ class LengthQuantile:
     censored: bool
 
 
-def censored_quantiles(fits: Sequence[Fit], levels: Sequence[float] = (0.25, 0.5, 0.75)) -> list[LengthQuantile]:
+def censored_quantiles(
+    fits: Sequence[Fit], levels: Sequence[float] = (0.25, 0.5, 0.75), *, periods: Sequence[float] | None = None
+) -> list[LengthQuantile]:
     """Quantiles of length-scales when some fits ended at their upper bound: those are larger by an unknown amount.
 
-    Kaplan and Meier's product-limit estimate (scipy's `ecdf`). Fits at the lower bound count as they stand.
+    Kaplan and Meier's product-limit estimate (scipy's `ecdf`). Fits at the lower bound count as they stand. With
+    sampling `periods`, seconds, one for each fit: of effective length-scales, in points instead of seconds.
     """
-    lengths = np.array([fit.length for fit in fits])
+    lengths = np.array([fit.length for fit in fits]) / (1.0 if periods is None else np.asarray(periods))
     open_ended = np.array([fit.at_bound == "upper" for fit in fits])
     if open_ended.all():
         return [LengthQuantile(level, float(lengths.min()), True) for level in levels]

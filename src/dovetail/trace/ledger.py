@@ -15,13 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from dovetail.core.display import mute
-from dovetail.ledger.releases import ReleaseLedger
-from dovetail.ledger.store import EntryStore, Prints, fingerprint, fingerprints
-from dovetail.trace.cells import coarse_cells
+from dovetail.ledger.releases import EntryStore, Prints, ReleaseLedger, fingerprint, fingerprints
 from dovetail.trace.kernels import Floats
 from dovetail.trace.noise import TraceNoise, joint_noise
 from dovetail.trace.plan import TracePlan
-from dovetail.trace.trace import TangentPlane, Trace
+from dovetail.trace.trace import TangentPlane, Trace, coarse_cells
 
 _ARRAYS = "release.npz"
 MOST_STORED = 2000  # rows of a covariance that is kept
@@ -127,7 +125,7 @@ def _sorted_prints(contents: Sequence[bytes], key: bytes) -> Prints:
 
 
 def unrecorded(plan: TracePlan, design: TraceNoise, times: Floats) -> StoredRelease:
-    """What the ledger will hold of a release, before its points are drawn; number 0."""
+    """Entry of a release before its points are drawn; number 0."""
     secrets = [list(one.places) for one in design.guarantee.secrets]
     entry = TraceEntry(0, "", design.guarantee.mu, len(times), plan.grid, plan.radius, secrets)
     d = plan.prior.dimensions
@@ -217,7 +215,7 @@ class TraceLedger:
         return Marks(_sorted_prints(contents, key), _sorted_prints(cells, key), person is not None, trace.n)
 
     def _stored_marks(self, entry: TraceEntry, wanted: Prints) -> Marks:
-        """Of a release, no more than what is wanted; releases of earlier versions have no cells."""
+        """Marks of a release, no more than what is wanted; releases of earlier versions have no cells."""
 
         def read(place: Path) -> Marks:
             with np.load(place / _ARRAYS, allow_pickle=False) as arrays:

@@ -18,11 +18,13 @@ from math import exp, inf, log, sqrt
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.optimize import brentq, minimize
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from dovetail.core.certified import Bracket
 from dovetail.core.checks import not_negative_or_infinite, positive, probability
 from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.special import gaussian_delta
+from dovetail.core.verdict import LIMITS, UP, percent_up
 from dovetail.trace.kernels import Floats, Kernel, scale_nugget
 
 # A Gaussian prior seen from a secret: the regression on it and what it leaves open.
@@ -192,21 +194,29 @@ def posterior_width(posterior: Floats) -> float:
 # Dong, Roth, Su (2022), Gaussian Differential Privacy, JRSS B 84(1), Corollary 1.
 
 
-_ULP = 2.0**-52
-
-
 def delta_of(epsilon: float, *, mu: float) -> float:
     """Smallest delta of mu-Gaussian privacy at this epsilon, nats; rounded up by what the difference may lose.
 
     >>> round(delta_of(1.0, mu=1.0), 6)
     0.126937
     """
-    if mu == 0.0:
-        return 0.0
-    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    first = float(ndtr(mu / 2 - epsilon / mu))
-    lost = 8 * _ULP * (2.0 + abs(second)) * first  # relative errors of both terms, of which neither exceeds the first
-    return min(1.0, max(0.0, first - exp(min(second, 0.0))) + lost)
+    return gaussian_delta(epsilon, mu=mu).upper
+
+
+def protection(mu: float) -> dict[str, object]:
+    """Say what mu-Gaussian privacy is in a word of the one scale, and how often a guess between two places is right.
+
+    The word is the best whose limits of epsilon and delta the Gaussian keeps: delta at that epsilon is no more.
+
+    >>> [protection(mu)["word"] for mu in (0.1, 0.5, 1.0, 3.0)]
+    ['strong', 'moderate', 'weak', 'none']
+    >>> protection(1.0)["sentence"]
+    'weak: a guess between two places is right: blind 50%, from this at most 69.15%'
+    """
+    kept = [word for word, (epsilon, delta) in LIMITS.items() if mu < inf and delta_of(epsilon, mu=mu) <= delta]
+    word, guess = (kept or ["none"])[0], float(ndtr(mu / 2)) * UP
+    sentence = f"{word}: a guess between two places is right: blind 50%, from this at most {percent_up(guess)}"
+    return {"word": word, "guess": min(1.0, guess), "sentence": sentence}
 
 
 def epsilon_of(delta: float, *, mu: float) -> float:
@@ -387,7 +397,7 @@ def adversaries(kernel: Kernel, times: Floats, *, stretches: Sequence[float] = S
 
 
 def limit_of_mean(prior: Floats, secret: Sequence[int]) -> Floats:
-    r"""What J (S, S) of a mean of variance `UNKNOWN_MEAN` may lack of its limit, a mean of which nothing is known.
+    r"""Bound on what J (S, S) of a mean of variance `UNKNOWN_MEAN` lacks of its limit, an unknown mean.
 
     .. math:: J_\infty = V_\infty^{-1} - P_\infty \le V_c^{-1} - P_\infty = J_c + h h' / (q (1 + c q)), \quad
               h = \Sigma_{ss}^{-1} 1, \quad q = 1' h
@@ -468,7 +478,7 @@ SIGHTING = "one sighting"
 
 @dataclass(frozen=True)
 class AdversaryLoss:
-    """What one adversary gets, for locations of prior variance 1 and moves of at most 1.
+    """Loss to one adversary, for locations of prior variance 1 and moves of at most 1.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ from scipy.optimize import brentq
 from dovetail.core.certified import Bracket
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
+from dovetail.trace.closed_form import full_loss
 from dovetail.trace.descent import Budget, Design
-from dovetail.trace.guarantee import SecretLoss, TraceGuarantee
 from dovetail.trace.kernels import Floats, Kernel, sorted_times
 from dovetail.trace.loss import (
     NO_NUGGET,
@@ -33,8 +33,8 @@ from dovetail.trace.loss import (
     sightings,
     worst_move,
 )
-from dovetail.trace.mechanisms import default_design, design_noise, full_loss
-from dovetail.trace.plan import TracePlan
+from dovetail.trace.mechanisms import correlated_noise, default_design, design_noise
+from dovetail.trace.plan import SecretLoss, TraceGuarantee, TracePlan
 from dovetail.trace.posterior_loss import (
     Elsewhere,
     FarTold,
@@ -49,7 +49,6 @@ from dovetail.trace.posterior_loss import (
     unknown_mean_added,
 )
 from dovetail.trace.regular import RegularNoise
-from dovetail.trace.sampler import correlated_noise
 
 # Where a long trace is cut into windows of independent noise: a function of the number of points and the secrets.
 
@@ -286,7 +285,7 @@ class Zone:
 
 @dataclass(frozen=True, eq=False)
 class ZoneLoss:
-    """What a zone tells, as worst moves of one metre.
+    """Loss of a zone, as worst moves of one metre.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ MOST_CHARGE = 0.05  # of mu, beyond which a step is refused
 
 
 def rounding_charge(step: float, coordinates: int, white: float) -> float:
-    """What two hops add to mu, for a step in metres, n d numbers, and the least variance of the noise.
+    """Charge of two hops on mu, for a step in metres, n d numbers, and the least variance of the noise.
 
     >>> rounding_charge(0.5, 200, 2.0)
     5.0
@@ -198,13 +198,13 @@ class Elsewhere:
 
     @property
     def points(self) -> int:
-        """How many points lie beyond."""
+        """Number of points beyond."""
         return self.rest + sum(len(times) for times, _ in self.beyond)
 
 
 @dataclass(frozen=True, eq=False)
 class FarTold:
-    """What lies beyond, seen from home: everything that the bounds need.
+    """Windows beyond, seen from home: everything that the bounds need.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class FarTold:
 
 
 def far_told(kernel: Kernel, times: Floats, noise: Floats, seen: Posterior, elsewhere: Elsewhere) -> FarTold:
-    """What windows beyond tell, for a zone at `times` (n,) with its noise (n, n) and posterior."""
+    """Loss of windows beyond, for a zone at `times` (n,) with its noise (n, n) and posterior."""
     n, weight = len(times), float(np.abs(seen.reader).sum(axis=0).max())
     factor = cho_factor(seen.prior + noise, lower=True)
     forms, crosses, owns, blur = np.zeros((n, n)), [], [], n * _UNIT * weight
@@ -322,7 +322,7 @@ def unknown_mean_added(prior: Floats, rows: Sequence[int]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PastRelease:
-    """What was released before: when, and with which noise.
+    """Earlier release: its times and its noise.
 
     Parameters
     ----------

@@ -20,26 +20,23 @@ from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.progress import Progress, silent
 from dovetail.shuffle.uniform import Uniform
 from dovetail.trace.descent import one_thread
-from dovetail.trace.guarantee import SecretLoss, TraceGuarantee
 from dovetail.trace.kernels import Floats
 from dovetail.trace.ledger import StoredRelease, TraceLedger, unrecorded
-from dovetail.trace.loss import condition, information
+from dovetail.trace.loss import condition, information, protection
+from dovetail.trace.mechanisms import standard_normals
 from dovetail.trace.noise import TraceDesign, TraceNoise, shown_times
-from dovetail.trace.plan import TracePlan
+from dovetail.trace.plan import SecretLoss, TraceGuarantee, TracePlan, TracePrior
 from dovetail.trace.posterior_loss import least_variance, rounding_charge
-from dovetail.trace.prior import TracePrior
 from dovetail.trace.rehearsal import (
-    Scene,
+    AttackedTrace,
+    attacked_traces,
     independent_noise,
     rehearse_attack,
-    scenes,
     smoother,
     synthetic_traces,
     utility,
 )
-from dovetail.trace.release import draw_noise, release_trace
-from dovetail.trace.release_design import design_release
-from dovetail.trace.sampler import standard_normals
+from dovetail.trace.release_design import design_release, draw_noise, release_trace
 from dovetail.trace.trace import Trace
 
 # Designs for many traces: one for each pattern of time stamps, in parallel processes where there are many.
@@ -137,7 +134,7 @@ class ProtectedTrace:
 
 @dataclass(frozen=True)
 class Protection:
-    """How a table is protected.
+    """Protection of a table of traces.
 
     Parameters
     ----------
@@ -202,7 +199,7 @@ class Protection:
         known: Sequence[list[StoredRelease]],
         replayed: Sequence[StoredRelease | None],
     ) -> list[TraceGuarantee]:
-        """What will hold for each release together with every other one about its person, before and in this table.
+        """Guarantee of each release together with every other one about its person, before and in this table.
 
         Computed before the first draw, so that a loss that cannot be stated leaves nothing drawn or recorded.
         """
@@ -271,14 +268,14 @@ def joint_prior(prior: TracePrior, times: Floats) -> Floats:
 
 
 def joint_charge(releases: Sequence[StoredRelease]) -> float:
-    """What rounding the points of all releases adds to mu: two hops over all of their numbers."""
+    """Charge on mu of rounding the points of all releases: two hops over all of their numbers."""
     return hypot(*(rounding_charge(one.entry.step, len(one.noise), least_variance(one.noise)) for one in releases))
 
 
 def composed_guarantee(
     plan: TracePlan, times: Floats, design: TraceNoise, others: Sequence[StoredRelease]
 ) -> TraceGuarantee:
-    """The secrets of this release and of all others against whoever sees all: the joint prior, block by block noise.
+    """The secrets of this release and of all others if one sees all: the joint prior, block by block noise.
 
     Another release's promise was made for it alone, so its secrets are computed again, each with its own radius.
     """
@@ -321,7 +318,7 @@ def composed_guarantee(
 
 @dataclass(frozen=True)
 class CentralTraces:
-    """What holds for a shuffled collection of protected traces.
+    """Guarantee of a shuffled collection of protected traces.
 
     Parameters
     ----------
@@ -420,7 +417,7 @@ MOST_POINTS = 3000  # of a rehearsed trace: one like it is drawn from the prior
 
 @dataclass(frozen=True)
 class TraceRehearsal:
-    """What a rehearsal found.
+    """Result of a rehearsal.
 
     Parameters
     ----------
@@ -461,7 +458,7 @@ def rehearse_traces(plan: TracePlan, traces: Sequence[Trace], *, draws: int, see
         "conditions": list(worst.conditions),
         "caveats": list(worst.caveats),
     }
-    return TraceRehearsal(document, _picture(plan, scenes(plan, traces[0])[0], rng))
+    return TraceRehearsal(document, _picture(plan, attacked_traces(plan, traces[0])[0], rng))
 
 
 def _check(plan: TracePlan, trace: Trace) -> None:
@@ -480,6 +477,7 @@ def _promised(worst: TraceGuarantee) -> dict[str, Any]:
         "radius": worst.radius,
         "noise": worst.noise,
         "mu": worst.mu,
+        "verdict": protection(worst.strongest),
         "by_adversary": {name: _number(value) for name, value in worst.by_adversary.items()},
         "secrets": [{"start": one.start, "end": one.end, "mu": one.mu, "width": one.width} for one in worst.secrets],
     }
@@ -505,14 +503,14 @@ def _normals(shape: tuple[int, ...], rng: Entropy) -> Floats:
     return standard_normals(int(np.prod(shape)), rng).reshape(shape)
 
 
-def _picture(plan: TracePlan, scene: Scene, rng: Entropy) -> dict[str, Any]:
+def _picture(plan: TracePlan, scene: AttackedTrace, rng: Entropy) -> dict[str, Any]:
     """One scene, one release of it under the plan and under independent noise, and the ellipses of the smoother."""
     designs = {scene.design.guarantee.noise: scene.design, "uniform": independent_noise(plan, scene.design)}
     panels = {name: _panel(plan, scene, made, rng) for name, made in designs.items()}
     return {"true": scene.trace.points.tolist(), "secrets": scene.places, "radius": plan.radius, "panels": panels}
 
 
-def _panel(plan: TracePlan, scene: Scene, made: TraceDesign, rng: Entropy) -> dict[str, Any]:
+def _panel(plan: TracePlan, scene: AttackedTrace, made: TraceDesign, rng: Entropy) -> dict[str, Any]:
     prior = plan.prior.kernel.matrix(scene.trace.times)
     released = scene.trace.points + draw_noise(made, rng=rng)
     turned, guesses, variances = released @ made.axes.T, [], []

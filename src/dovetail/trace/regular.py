@@ -16,7 +16,7 @@ from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import Floats, Kernel
 from dovetail.trace.loss import MOST_LOST, TOLD
-from dovetail.trace.sampler import standard_normals
+from dovetail.trace.mechanisms import standard_normals
 
 # The prior of a long trace at equal steps, never formed: products by circulant embedding, conjugate gradients.
 #

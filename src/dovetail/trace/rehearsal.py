@@ -14,15 +14,14 @@ from scipy.special import ndtr
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
+from dovetail.trace.closed_form import uniform
 from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import Floats, Kernel, scale_nugget
 from dovetail.trace.loss import UNKNOWN_MEAN, condition, sightings
-from dovetail.trace.mechanisms import uniform
+from dovetail.trace.mechanisms import correlated_noise
 from dovetail.trace.noise import TraceDesign, WindowedDesign
 from dovetail.trace.plan import TracePlan
-from dovetail.trace.release import draw_noise
-from dovetail.trace.release_design import design_release
-from dovetail.trace.sampler import correlated_noise
+from dovetail.trace.release_design import design_release, draw_noise
 from dovetail.trace.trace import Trace
 
 # The Gaussian smoother: the posterior of a trace given its release, for a prior that somebody holds.
@@ -168,7 +167,7 @@ def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng
     --------
     >>> from dovetail.core.entropy import simulation
     >>> from dovetail.trace.kernels import Matern32
-    >>> from dovetail.trace.prior import TracePrior
+    >>> from dovetail.trace.plan import TracePrior
     >>> from dovetail.trace.trace import SecretTimes
     >>> prior = TracePrior(Matern32(length=60.0), 1e4 * np.eye(2))
     >>> plan = TracePlan(prior, SecretTimes(((60.0, 60.0),)), radius=15.0, error=15.0)
@@ -178,7 +177,7 @@ def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng
     """
     found: dict[tuple[str, str], list[_Guesses]] = {}
     for trace in traces:
-        for scene in scenes(plan, trace):
+        for scene in attacked_traces(plan, trace):
             ours = scene.design
             spot = _worst_sighting(plan.prior.kernel, ours, scene.places)  # the same one against both
             for name, design in ((ours.guarantee.noise, ours), ("uniform", independent_noise(plan, ours))):
@@ -192,8 +191,8 @@ def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What an adversary reads: a trace, or a window of it with its neighbours.
+class AttackedTrace:
+    """Reading of an adversary: a trace, or a window of it with its neighbours.
 
     Parameters
     ----------
@@ -209,7 +208,7 @@ class Scene:
     places: list[int]
 
 
-def scenes(plan: TracePlan, trace: Trace) -> list[Scene]:
+def attacked_traces(plan: TracePlan, trace: Trace) -> list[AttackedTrace]:
     """The whole trace, or every window that holds a secret, with its neighbours.
 
     Raises
@@ -220,7 +219,7 @@ def scenes(plan: TracePlan, trace: Trace) -> list[Scene]:
     design = design_release(plan, trace.times)
     places = sorted({place for secret in plan.secrets.places(trace.times) for place in secret})
     if isinstance(design, TraceDesign):
-        return [Scene(trace, design, places)]
+        return [AttackedTrace(trace, design, places)]
     if not isinstance(design, WindowedDesign):
         raise UnsupportedError(
             f"trace {trace.name!r}: {trace.n:,} points in one piece are too many for a rehearsal; use --window, "
@@ -232,7 +231,7 @@ def scenes(plan: TracePlan, trace: Trace) -> list[Scene]:
         if inside:
             start, end = design.near(i)
             part = Trace(trace.name, trace.times[start:end], trace.points[start:end])
-            found.append(Scene(part, design.part(i), [place - start for place in inside]))
+            found.append(AttackedTrace(part, design.part(i), [place - start for place in inside]))
     return found
 
 
@@ -254,7 +253,9 @@ def independent_noise(plan: TracePlan, design: TraceDesign) -> TraceDesign:
     return TraceDesign(design.times, design.axes, design.variances, design.guarantee, tuple(noises))
 
 
-def _attacks(kernel: Kernel, design: TraceDesign, scene: Scene, released: Floats, spot: int) -> dict[str, _Guesses]:
+def _attacks(
+    kernel: Kernel, design: TraceDesign, scene: AttackedTrace, released: Floats, spot: int
+) -> dict[str, _Guesses]:
     """Every adversary's guesses at every secret of one scene; released (n, d, draws)."""
     trace, places = scene.trace, scene.places
     found = {}

@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, log, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from dovetail.core.checks import positive
 from dovetail.core.display import upward
+from dovetail.core.entropy import entropy_or_system
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.descent import Budget
-from dovetail.trace.guarantee import TraceGuarantee
 from dovetail.trace.kernels import Floats, Kernel
 from dovetail.trace.loss import NO_NUGGET, OWN, SIGHTING, adversary_kernels
+from dovetail.trace.mechanisms import on_grid, step_for
 from dovetail.trace.noise import (
     MOST_POINTS,
     SIGHTING_NO_NUGGET,
@@ -36,12 +38,10 @@ from dovetail.trace.noise import (
     stated,
     zone_loss,
 )
-from dovetail.trace.plan import TracePlan
+from dovetail.trace.plan import TraceGuarantee, TracePlan, TracePrior
 from dovetail.trace.posterior_loss import MOST_CHARGE, Elsewhere, crowd_of, least_variance, rounding_charge
-from dovetail.trace.prior import TracePrior
 from dovetail.trace.regular import RegularNoise, RegularPrior, design_regular, regular_loss, regular_sighting
-from dovetail.trace.sampler import step_for
-from dovetail.trace.trace import SecretTimes
+from dovetail.trace.trace import SecretTimes, Trace
 
 # A long trace in windows of independent noise: designed one by one, stated together.
 
@@ -231,7 +231,7 @@ def design_release(plan: TracePlan, times: Floats) -> TraceNoise:
     Examples
     --------
     >>> from dovetail.trace.kernels import Matern32
-    >>> from dovetail.trace.prior import TracePrior
+    >>> from dovetail.trace.plan import TracePrior
     >>> from dovetail.trace.trace import SecretTimes
     >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
     >>> plan = TracePlan(prior, SecretTimes(), radius=100.0, error=300.0)
@@ -400,3 +400,46 @@ def plan_for_error(plan: TracePlan, times: Floats) -> TracePlan:
     finest = replace(plan, step=step_for(0.0, white=plan.white, numbers=numbers))
     mu = design_release(finest, times).guarantee.mu
     return replace(plan, step=step_for(mu, white=plan.white, numbers=numbers))
+
+
+# Release one trace: rounded, noise added along the principal axes, rounded again.
+
+
+def release_trace(trace: Trace, plan: TracePlan, design: TraceNoise, *, rng: Any = None) -> Floats:
+    """Released points (n, d), metres, of a trace under a design for its times.
+
+    Parameters
+    ----------
+    trace : Trace
+    plan : TracePlan
+    design : TraceNoise
+        `design_release(plan, trace.times)`.
+    rng : Entropy
+        The operating system's by default.
+
+    Raises
+    ------
+    UnsupportedError
+        For a trace that the plan's kernel was fitted on.
+
+    Examples
+    --------
+    >>> from dovetail.trace.kernels import Matern32
+    >>> from dovetail.trace.release_design import design_release
+    >>> from dovetail.trace.plan import TracePrior
+    >>> from dovetail.trace.trace import SecretTimes
+    >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
+    >>> plan = TracePlan(prior, SecretTimes(), radius=100.0, error=300.0)
+    >>> trace = Trace.of("a", np.arange(0.0, 600.0, 60.0), np.linspace(0.0, 900.0, 10))
+    >>> release_trace(trace, plan, design_release(plan, trace.times)).shape
+    (10, 1)
+    """
+    plan.prior.refuse_own(trace)
+    return on_grid(on_grid(trace.points, plan.grid) + draw_noise(design, rng=rng), plan.grid)
+
+
+def draw_noise(design: TraceNoise, *, rng: Any = None) -> Floats:
+    """One draw of the noise (n, d), metres; every axis has its own stream of words."""
+    entropy = entropy_or_system(rng)
+    drawn = [np.sqrt(variance) * design.draw_axis(k, entropy) for k, variance in enumerate(design.variances)]
+    return np.column_stack(drawn) @ design.axes

@@ -161,7 +161,7 @@ class TraceTable:
 
     @property
     def geographic(self) -> bool:
-        """Whether coordinates are degrees."""
+        """True if coordinates are degrees."""
         return self.coordinates == _PLACES[0]
 
     def names(self) -> list[str]:
@@ -226,7 +226,7 @@ def nameless(
 
 @dataclass(frozen=True)
 class TraceColumns:
-    """Which columns of a table are what; by default those with a usual name.
+    """Roles of the columns of a table; by default those with a usual name.
 
     Parameters
     ----------
@@ -328,8 +328,11 @@ def _read(path: Path) -> tuple[pl.DataFrame, list[str]]:
     return frame, [f"{one.what}; {one.remedy}" for one in problems if one.status is Status.STOPS]
 
 
+_LATEST = 1e11  # seconds, in the year 5138: larger numbers count something finer
+
+
 def _bad_points(rows: pl.DataFrame, coordinates: tuple[str, ...]) -> list[tuple[str, pl.Series]]:
-    """What is wrong with single points, and which; each point counts once."""
+    """Faults of single points, and which these are; each point counts once."""
     numbers = np.column_stack([rows[name].to_numpy() for name in coordinates])
     far = np.zeros(rows.height, dtype=np.bool_)
     if coordinates == _PLACES[0]:
@@ -337,6 +340,7 @@ def _bad_points(rows: pl.DataFrame, coordinates: tuple[str, ...]) -> list[tuple[
     checks = [
         ("name no trace", rows["trace"].is_null().to_numpy()),
         ("have a time that is neither seconds nor an ISO time", np.isnan(rows["stamp"].to_numpy())),
+        ("have a time in milliseconds instead of seconds", np.abs(rows["stamp"].to_numpy()) > _LATEST),
         (f"have no numbers as {' or '.join(coordinates)}", ~np.isfinite(numbers).all(axis=1)),
         ("have a latitude outside [-90, 90] or a longitude outside [-180, 360]", far),
         (
@@ -376,7 +380,7 @@ def write_traces(frame: pl.DataFrame, place: Path, suffix: str) -> None:
 
 
 def _numbers(column: pl.Series) -> NDArray[np.float64]:
-    """Numbers, with a decimal comma where no value has a point; NaN for what is none."""
+    """Numbers, with a decimal comma where no value has a point; NaN for other text."""
     text = column.cast(pl.String).str.strip_chars()
     if column.dtype == pl.String and not text.str.contains(".", literal=True).any():
         text = text.str.replace(",", ".", literal=True)
@@ -384,7 +388,7 @@ def _numbers(column: pl.Series) -> NDArray[np.float64]:
 
 
 def _seconds(column: pl.Series) -> NDArray[np.float64]:
-    """Unix seconds of numbers, ISO text or dates; NaN for what is none."""
+    """Unix seconds of numbers, ISO text or dates; NaN for other text."""
     if column.dtype.is_temporal():
         return np.asarray(column.dt.timestamp("us").to_numpy() / 1e6, dtype=np.float64)
     stamps = _numbers(column)

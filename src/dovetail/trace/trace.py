@@ -171,6 +171,9 @@ class SecretTimes:
     together : bool
         Whether all times of a window are one secret (what they tell together: also the direction of movement),
         or each is one by itself.
+    secret_of : tuple of int, optional
+        With `together`, the number of the secret that each window belongs to: windows of one number are one compound
+        secret, however far apart. By default each window is its own.
 
     Raises
     ------
@@ -179,15 +182,21 @@ class SecretTimes:
 
     Examples
     --------
-    >>> SecretTimes(windows=((0.0, 60.0),), together=True).windows
-    ((0.0, 60.0),)
+    >>> home_and_work = SecretTimes(windows=((0.0, 60.0), (600.0, 600.0)), together=True, secret_of=(0, 0))
+    >>> home_and_work.places(np.array([0.0, 60.0, 300.0, 600.0]))
+    [(0, 1, 3)]
     """
 
     windows: tuple[tuple[float, float], ...] = ()
     from_start: bool = True
     together: bool = False
+    secret_of: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.secret_of and not (self.together and len(self.secret_of) == len(self.windows)):
+            raise ParameterError(
+                "`secret_of` must number each window, and goes with `together`: single times belong to no compound."
+            )
         for start, end in self.windows:
             if not (isfinite(start) and isfinite(end)):
                 raise ParameterError(f"a secret window must have finite ends, got {start:g}..{end:g}.")
@@ -202,17 +211,27 @@ class SecretTimes:
     def parse(cls, texts: list[str], *, together: bool) -> SecretTimes:
         """From START..END, in seconds from the start of a trace or as ISO times (UTC unless they say otherwise).
 
+        Windows with commas between them are one compound secret, together only.
+
         >>> SecretTimes.parse(["600..660"], together=False).windows
         ((600.0, 660.0),)
+        >>> SecretTimes.parse(["0..60,600..660", "900..960"], together=True).secret_of
+        (0, 0, 1)
         """
-        pairs = [_window(text) for text in texts]
+        parts = [text.split(",") for text in texts]
+        pairs = [_window(text) for part in parts for text in part]
         if len({from_start for _, _, from_start in pairs}) > 1:
             raise ParameterError("secret windows must all be seconds from the start, or all be times; got both.")
-        return cls(tuple((a, b) for a, b, _ in pairs), all(from_start for _, _, from_start in pairs), together)
+        joined = max(map(len, parts), default=1) > 1
+        if joined and not together:
+            raise ParameterError("secret windows with commas between them are one secret: add --together.")
+        secret_of = tuple(number for number, part in enumerate(parts) for _ in part) if joined else ()
+        windows = tuple((a, b) for a, b, _ in pairs)
+        return cls(windows, all(from_start for _, _, from_start in pairs), together, secret_of)
 
     @property
     def every_time(self) -> bool:
-        """Whether every time is secret."""
+        """True if every time is secret."""
         return not self.windows
 
     def places(self, times: Floats) -> list[tuple[int, ...]]:
@@ -220,16 +239,18 @@ class SecretTimes:
         if self.every_time:
             return [(place,) for place in range(len(times))]
         stamps = times - times[0] if self.from_start else times
-        found: list[tuple[int, ...]] = []
-        for start, end in self.windows:
+        found: dict[int, list[int]] = {}
+        for number, (start, end) in zip(self.secret_of or range(len(self.windows)), self.windows, strict=True):
             inside = np.flatnonzero((stamps >= start) & (stamps <= end)).tolist()
             if not inside:
                 raise ParameterError(
                     f"the secret window {start:g}..{end:g} holds no time stamp of the trace, whose times run from "
                     f"{stamps[0]:g} to {stamps[-1]:g}; choose a window that does."
                 )
-            found += [tuple(inside)] if self.together else [(place,) for place in inside]
-        return list(dict.fromkeys(found))
+            found.setdefault(number, []).extend(inside)
+        if not self.together:
+            return [(place,) for place in dict.fromkeys(place for inside in found.values() for place in inside)]
+        return list(dict.fromkeys(tuple(sorted(set(inside))) for inside in found.values()))
 
 
 def _window(text: str) -> tuple[float, float, bool]:
@@ -252,3 +273,49 @@ def _window(text: str) -> tuple[float, float, bool]:
 def _unix(text: str) -> float:
     stamp = datetime.fromisoformat(text.strip())
     return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+
+
+# Cells of a grid and whole seconds: a trace is known again after rounding, cropping or with another origin.
+
+
+Cells = NDArray[np.int64]  # (n, 1 + d), whole seconds and cells
+
+_COARSE_DEGREES, _COARSE_METRES = 1e-3, 100.0
+_FINE_METRES = 10.0
+_SHIFT = 0.3779217  # no number of few decimals lies on an edge, where the last bit would decide
+
+
+def coarse_cells(trace: Trace, plane: TangentPlane | None) -> Cells:
+    """Each point's time to a second and its place in cells of a thousandth of a degree, whatever the plane's origin.
+
+    Fractions of a second are rounded and cut off, as loggers do either: such a point has two rows.
+
+    Parameters
+    ----------
+    trace : Trace
+    plane : TangentPlane or None
+        The plane of its points; None where coordinates are metres already: cells of 100 m.
+    """
+    places = trace.points / _COARSE_METRES
+    if plane is not None:
+        places = np.column_stack(plane.to_degrees(trace.points)) / _COARSE_DEGREES
+    rounded = _cells(trace, places)
+    cut = np.column_stack([np.floor(trace.times).astype(np.int64), rounded[:, 1:]])
+    return np.unique(np.concatenate([rounded, cut]), axis=0)
+
+
+def moving_runs(trace: Trace, length: int) -> list[bytes]:
+    """Each run of so many points that moves at every step: its cells of 10 m and the seconds between, on any clock.
+
+    A run that stands still has too few possible contents: anybody who holds its digest could try them all.
+    """
+    cells = _cells(trace, trace.points / _FINE_METRES)
+    steps = np.diff(cells, axis=0)
+    still = (steps[:, 1:] == 0).all(axis=1)
+    starts = range(len(cells) - length + 1)
+    ends = ((i, i + length - 1) for i in starts)
+    return [steps[i:j, 0].tobytes() + cells[i : j + 1, 1:].tobytes() for i, j in ends if not still[i:j].any()]
+
+
+def _cells(trace: Trace, places: Floats) -> Cells:
+    return np.asarray(np.column_stack([np.rint(trace.times), np.floor(places + _SHIFT)]), dtype=np.int64)

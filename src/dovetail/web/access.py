@@ -21,7 +21,7 @@ def _secret() -> str:
 
 @dataclass
 class Session:
-    """What one run of the server knows; secrets have no repr.
+    """Session of one run of the server; secrets have no repr.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Session:
         return f"http://{self.authority}/enter?token={self._entry}"
 
     def enter(self, token: str) -> bool:
-        """Whether this is the token of the link, which is then used up."""
+        """True if this is the token of the link, which is then used up."""
         known, right = self._entry, bool(self._entry) and same(token, self._entry)
         self._entry = "" if right else known
         return right
@@ -126,12 +126,12 @@ def refusal(session: Session, method: str, path: str, headers: Headers) -> tuple
 
 
 def let_in(session: Session, headers: Headers) -> bool:
-    """Whether this is the one browser that opened the link."""
+    """True if this is the one browser that opened the link."""
     return same(cookie_parser(headers.get("cookie", "")).get(session.cookie_name, ""), session.cookie)
 
 
 def _same_site(method: str, headers: Headers) -> bool:
-    """Whether a browser sends this for a page of ours, or because a person opens an address."""
+    """True if a browser sends this for a page of ours, or because a person opens an address."""
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return True
     return (

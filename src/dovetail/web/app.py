@@ -1,16 +1,19 @@
-"""The app: the planner and the reader behind one guard."""
+"""The app: the planner, the reader and the card of claims behind one guard."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
 import tempfile
 import webbrowser
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from html import escape
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,12 +22,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dovetail.audit.claim import NOISES, AuditedClaim, audit_claim
 from dovetail.collect.http import STATUS, OneLength, Refusal, SecurityHeaders, run_until_stopped
+from dovetail.core.display import downward
 from dovetail.core.errors import DovetailError, ParameterError
+from dovetail.report.number_format import ABSENT, upward
 from dovetail.web.access import ENTRY, HEADERS, Guard, Session, let_in
 from dovetail.web.pages import Pages, static_routes
 from dovetail.web.planner import Planner
-from dovetail.web.questions import Ahead, Plans
+from dovetail.web.questions import Ahead, Plans, number_of, whole_of
 from dovetail.web.reader import Reader
 
 
@@ -48,6 +54,7 @@ def web_app(session: Session, *, ahead: bool = True) -> Starlette:
             Route(ENTRY, _entry(session)),
             *static_routes(),
             *Planner(pages, kept, beside).routes(),
+            *Claims(pages).routes(),
             *reader.routes(),
         ],
         middleware=[Middleware(SecurityHeaders), Middleware(OneLength), Middleware(Guard, session=session)],
@@ -170,3 +177,51 @@ def open_browser(session: Session) -> None:
     link = escape(session.link, quote=True)
     page.write_text(f'<!doctype html><title>Dovetail</title><meta http-equiv="refresh" content="0; url={link}">\n')
     webbrowser.open(page.as_uri())
+
+
+# The card that judges a privacy claim: the claim is the address, the verdict that of `dovetail audit claim`.
+
+NUMBERS = ("epsilon", "delta", "epsilon0", "scale", "sensitivity", "rate")
+WHOLE = ("n", "honest", "rounds")
+START = {"epsilon": ".86", "delta": "1e-5", "epsilon0": "8", "n": "1000"}  # what a public calculator says
+
+
+class Claims:
+    """The page of claims; one is judged at a time."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._one = asyncio.Semaphore(1)
+
+    def routes(self) -> list[Route]:
+        """The only one."""
+        return [Route("/claim", self._page)]
+
+    async def _page(self, request: Request) -> Response:
+        texts = {name: text.strip() for name, text in request.query_params.items() if text.strip()} or START
+        form = SimpleNamespace(texts=texts, sliders={}, wrong=None)
+        try:
+            async with self._one:
+                found = await asyncio.to_thread(judged, texts)
+        except DovetailError as error:
+            return self._pages("claim", status=400, form=form, noises=[*NOISES], said=str(error), found=None)
+        return self._pages("claim", form=form, noises=[*NOISES], said=None, found=_view(found))
+
+
+def judged(texts: Mapping[str, str]) -> AuditedClaim:
+    """The verdict on the claim that these fields hold; unknown fields are left out, as bookmarks of later pages."""
+    given: dict[str, Any] = {name: number_of(name, texts[name]) for name in NUMBERS if name in texts}
+    given |= {name: whole_of(name, texts[name]) for name in WHOLE if name in texts}
+    given |= {name: texts[name] for name in ("noise", "randomizer") if name in texts}
+    return audit_claim(**{"epsilon": 0.0, **given})
+
+
+def _view(found: AuditedClaim) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict,
+        "sentence": found.sentence,
+        "lower": ABSENT if found.lower is None else downward(found.lower),
+        "upper": ABSENT if found.upper is None else upward(found.upper),
+        "source": found.source,
+        "notes": found.notes,
+    }

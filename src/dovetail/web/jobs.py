@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal
 
 from dovetail.collect.http import Refusal
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, DovetailError
 from dovetail.web.uploads import new_id
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -36,7 +38,7 @@ class Job:
 
     @property
     def open(self) -> bool:
-        """Whether there is something to wait for."""
+        """True if there is something to wait for."""
         return self.state in _OPEN
 
     @property
@@ -106,7 +108,7 @@ class Jobs:
             job.state, job.step = "running", "starting"
             inside = {"TMPDIR": str(self._folder), "DOVETAIL_LEDGER": str(self._folder / "ledger")}
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "dovetail.web.work", str(config), str(job.report),
+                sys.executable, "-P", "-m", "dovetail.web.jobs", str(config), str(job.report),
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, **inside},
             )  # fmt: skip
             assert process.stdout is not None
@@ -123,7 +125,7 @@ class Jobs:
 
 
 def _hear(job: Job, line: bytes) -> None:
-    """What the process says."""
+    """Hear what the process says."""
     try:
         told: dict[str, Any] = json.loads(line)
     except ValueError:
@@ -134,3 +136,48 @@ def _hear(job: Job, line: bytes) -> None:
         job.state = "done"
     else:
         job.step, job.done, job.total = str(told["step"]), int(told["done"]), max(1, int(told["total"]))
+
+
+# The process of one rehearsal: it says how far it is, one line each, and can be ended: `python -m` with two paths.
+
+_PAUSE = 0.1  # seconds between two lines about the same step
+
+
+def work(config: Path, out: Path) -> dict[str, Any]:
+    """Run the rehearsal; what is to be said at the end."""
+    from dovetail.job.run import run
+
+    last: list[Any] = ["", 0.0]
+
+    def progress(step: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if step != last[0] or now - last[1] > _PAUSE:
+            last[:] = [step, now]
+            tell({"step": step, "done": done, "total": total})
+
+    try:
+        run(config, out=out, progress=progress)
+    except DovetailError as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": "not enough memory for this table."}
+    except Exception as error:
+        return {"failed": f"internal fault, {type(error).__name__}; `dovetail run` says more with DOVETAIL_DEBUG=1."}
+    return {"finished": True}
+
+
+def tell(line: dict[str, Any]) -> None:
+    """One line for the server."""
+    print(json.dumps(line), flush=True)
+
+
+def _end_with_the_server() -> None:
+    """The server holds the other end of standard input: when it is gone, so are we."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    Thread(target=_end_with_the_server, daemon=True).start()
+    tell(work(Path(sys.argv[1]), Path(sys.argv[2])))

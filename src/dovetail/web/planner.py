@@ -10,6 +10,8 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
+from math import isinf
+from shlex import quote
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -17,11 +19,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from dovetail.core.display import upward
+from dovetail.core.display import people_in_words, upward
 from dovetail.core.errors import DovetailError, ParameterError
 from dovetail.core.stages import RANDOMIZERS
 from dovetail.core.verdict import Promise, Verdict, judge, judge_central, warnings_of
-from dovetail.job.plan_file import dummies_toml, plan_toml
+from dovetail.job.plan_file import dummies_toml, plan_toml, question_toml
+from dovetail.job.question_plan import QuestionPlan, data_of, question_document, question_error, question_rows
 from dovetail.plan.dummies import DummiesPlan, UserDummiesPlan
 from dovetail.plan.explain import ParticipationPoint, absent_curve, dishonest_curve, why_recommended
 from dovetail.plan.infeasible import InfeasibleError, round_up_to_three_digits
@@ -40,7 +43,7 @@ from dovetail.report.plans import (
     trusting_rows,
 )
 from dovetail.web.pages import Pages
-from dovetail.web.questions import SLIDERS, Ahead, Kept, Planned, Plans, Question, Refused
+from dovetail.web.questions import OTHERS, SETTINGS, SLIDERS, Ahead, Kept, Planned, Plans, Question, Refused
 
 # Charts of a plan: the price of accuracy, and what is left when people lie or stay away.
 
@@ -101,19 +104,26 @@ def _plain(value: float) -> str:
 
 
 def toml_of(plan: Planned, asked: dict[str, Any]) -> str:
-    """What `dovetail plan --out` writes."""
+    """Configuration that `dovetail plan --out` writes."""
+    if isinstance(plan, QuestionPlan):
+        return question_toml(plan.config)
     return plan_toml(plan) if isinstance(plan, CollectionPlan) else dummies_toml(plan)
 
 
 def json_of(plan: Planned, asked: dict[str, Any]) -> str:
-    """What `dovetail plan --json` prints, less the list of files."""
-    document = plan_document(plan) if isinstance(plan, CollectionPlan) else plan.document()
+    """Document that `dovetail plan --json` prints, less the list of files."""
+    if isinstance(plan, QuestionPlan):
+        document = {name: value for name, value in question_document(plan).items() if name != "files"}
+    else:
+        document = plan_document(plan) if isinstance(plan, CollectionPlan) else plan.document()
     document = {"schema_version": 1, **document}
     return json.dumps(to_jsonable(document), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def python_of(plan: Planned, asked: dict[str, Any]) -> str:
     """A program that plans the same and makes the randomizer."""
+    if isinstance(plan, QuestionPlan):
+        return _python_of_question(asked)
     if not isinstance(plan, CollectionPlan):
         return _python_with_dummies(asked)
     given = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
@@ -136,9 +146,24 @@ def _python_with_dummies(asked: dict[str, Any]) -> str:
     )
 
 
+def _python_of_question(asked: dict[str, Any]) -> str:
+    settings = {name: value for name, value in asked.items() if name in SETTINGS}
+    data = {name: value for name, value in asked.items() if name in ("lower", "upper", "k")}
+    rest = {name: value for name, value in asked.items() if name not in ("question", *settings, *data)}
+    given = "".join(f"    {name}={value!r},\n" for name, value in rest.items())
+    return (
+        "from dovetail.job.question_plan import plan_question\n\n"
+        f"plan = plan_question(\n    {asked['question']!r},\n    settings={settings!r},\n"
+        f"    data={data_of(data)!r},\n"
+        f"{given})\n"
+        "print(plan.question, plan.noise, plan.central.epsilon, plan.error95)\n"
+        "for line in plan.central.lines():\n    print(line)\n"
+    )
+
+
 def command_of(asked: dict[str, Any]) -> str:
     """The command line that plans the same."""
-    words = [f"--{name.replace('_', '-')} {str(value).removesuffix('.0')}" for name, value in asked.items()]
+    words = [f"--{name.replace('_', '-')} {quote(str(value).removesuffix('.0'))}" for name, value in asked.items()]
     return " ".join(["dovetail plan", *words])
 
 
@@ -158,6 +183,13 @@ def form_view(question: Question, error: DovetailError | None) -> dict[str, Any]
         "query": question.query,
         "sliders": SLIDERS,
         "kinds": [(kind.name, kind.name.replace("_", " "), kind.question) for kind in RANDOMIZERS if _free(kind)],
+        "others": OTHERS,
+        "settings": [
+            (one, " ".join(kind.name for kind in OTHERS if one.name in {own.name for own in kind.settings()}))
+            for one in SETTINGS.values()
+        ],
+        "of_numbers": " ".join(kind.name for kind in OTHERS if kind.of_numbers),
+        "of_lists": " ".join(kind.name for kind in OTHERS if not kind.of_numbers),
         "wrong": _field_of(error),
         "said": "" if error is None else str(error),
     }
@@ -169,6 +201,7 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
     return {
         "query": question.query,
         "n": f"{plan.requirements.n:,}",
+        "people": people_in_words(plan.requirements.n),
         "solved": "n" not in asked,
         "label": plan.randomizer.label,
         "name": plan.randomizer.name,
@@ -190,7 +223,7 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
 
 
 def first_view(question: Question, found: Recommendation) -> dict[str, Any]:
-    """What is known first; its epsilon is an upper bound and says so."""
+    """View of what is known first; its epsilon is an upper bound and says so."""
     return {
         "query": question.query,
         "n": f"{found.requirements.n:,}",
@@ -211,6 +244,7 @@ def trusting_view(question: Question, plan: DummiesPlan | UserDummiesPlan) -> di
     return {
         "query": question.query,
         "n": f"{plan.n:,}",
+        "people": people_in_words(plan.n),
         "solved": False,
         "label": f"Dummies of {'the shuffler' if trust == 'shuffler' else 'people'}",
         "why": words[0].upper() + words[1:] + ".",
@@ -234,13 +268,42 @@ def trusting_view(question: Question, plan: DummiesPlan | UserDummiesPlan) -> di
     }
 
 
+def question_view(question: Question, plan: QuestionPlan) -> dict[str, Any]:
+    """The same of a question that is planned by its own error."""
+    asked, central, rows = question.arguments(), plan.central, question_rows(plan)
+    own = plan.noise.local.epsilon
+    return {
+        "query": question.query,
+        "n": f"{plan.people.n:,}",
+        "people": people_in_words(plan.people.n),
+        "solved": "n" not in asked,
+        "label": plan.noise.label[0].upper() + plan.noise.label[1:],
+        "why": rows["question"][0].upper() + rows["question"][1:] + ".",
+        "epsilon": upward(central.epsilon),
+        "epsilon0": "none" if isinf(own) else upward(own),
+        "delta": upward(central.delta),
+        **_verdict(judge_central(central)),
+        "error": question_error(plan, plan.error95),
+        "kind": plan.question.label,
+        "guarantee": central.lines(),
+        "guess": "",
+        "rows": [(name, text) for name, text in rows.items() if name != "protection" and not name.startswith("note")],
+        "notes": plan.warnings,
+        "source": central.source,
+        "method": central.method,
+        "command": command_of(asked),
+    }
+
+
 def view_of(question: Question, plan: Planned) -> dict[str, Any]:
-    """Either of the two."""
+    """Whichever it is."""
+    if isinstance(plan, QuestionPlan):
+        return question_view(question, plan)
     return answer_view(question, plan) if isinstance(plan, CollectionPlan) else trusting_view(question, plan)
 
 
 def more_view(plan: CollectionPlan) -> dict[str, Any]:
-    """What takes longer: the trade-off, and the other kinds."""
+    """View of what takes longer: the trade-off, and the other kinds."""
     return {
         "chart": price_chart(plan),
         "steps": [
@@ -265,7 +328,7 @@ def more_view(plan: CollectionPlan) -> dict[str, Any]:
 
 
 def curves_view(plan: CollectionPlan) -> dict[str, Any]:
-    """What is left when a share of the people is dishonest, or does not answer."""
+    """Curves of what is left when a share of the people is dishonest, or does not answer."""
     dishonest, absent = dishonest_curve(plan), absent_curve(plan)
     assumed = 1.0 - plan.requirements.honest / plan.requirements.n
     return {
@@ -291,7 +354,7 @@ def curves_view(plan: CollectionPlan) -> dict[str, Any]:
 
 
 def refusal_view(question: Question, error: DovetailError) -> dict[str, Any]:
-    """What is wrong with a question, and what would do instead."""
+    """View of what is wrong with a question, and what would do instead."""
     ways = error.ways if isinstance(error, InfeasibleError) else ()
     return {
         "said": str(error),
@@ -469,7 +532,7 @@ class Planner:
 def _shown(
     question: Question, found: Planned | Recommendation | Refused | DovetailError, *, full: bool = False
 ) -> dict[str, Any]:
-    """What the template `answer` shows, whichever of them is known."""
+    """Values for the template `answer`, as far as they are known."""
     if isinstance(found, DovetailError):
         return {**_NOTHING, "refusal": refusal_view(question, found)}
     if isinstance(found, Refused):
@@ -482,6 +545,8 @@ def _shown(
 
 
 def _local(plan: Planned) -> CollectionPlan:
+    if isinstance(plan, QuestionPlan):
+        raise ParameterError('`question` must be "frequency" or "mean" for these curves.')
     if not isinstance(plan, CollectionPlan):
         raise ParameterError(f'`trust` must be "local" for these curves, got "{plan.central.trust}".')
     return plan

@@ -16,6 +16,9 @@ from urllib.parse import urlencode
 from dovetail.account.clones import without_compiled_loops
 from dovetail.core.checks import refuse
 from dovetail.core.errors import DovetailError, ParameterError
+from dovetail.core.question import QUESTIONS
+from dovetail.core.settings import plain_type
+from dovetail.job.question_plan import QuestionPlan, data_of, plan_question
 from dovetail.plan.dummies import DummiesPlan, UserDummiesPlan, plan_trusting
 from dovetail.plan.planner import WHAT_IT_TAKES, CollectionPlan, Recommendation, complete_plan, recommend_collection
 from dovetail.report.plans import plan_document
@@ -23,35 +26,39 @@ from dovetail.report.plans import plan_document
 WHOLE = ("n", "k", "groups", "smallest_group")
 REAL = ("error", "epsilon", "epsilon0", "delta", "honest", "lower", "upper", "grid")
 WORDS = ("question", "randomizer", "shares", "trust")
-FIELDS = (*WORDS[:1], *WHOLE, *REAL, *WORDS[1:])
+OTHERS = tuple(kind for kind in QUESTIONS if kind.name not in ("shares", "number"))  # planned by their own error
+SETTINGS = {one.name: one for kind in OTHERS for one in kind.settings()}
+FIELDS = (*WORDS[:1], *WHOLE, *REAL, *WORDS[1:], *SETTINGS)
 ONLY = {"frequency": ("k", "shares"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
 USUAL = {"shares": "any", "trust": "local"}  # what is not said
 NOT_WITH = {  # fields that a plan with dummies does not have
     "shuffler": ("epsilon0", "groups", "smallest_group", "randomizer", "shares", "honest"),
     "users": ("epsilon0", "groups", "smallest_group", "randomizer", "shares"),
 }
+TAKEN = ("question", "n", "trust", "error", "epsilon", "epsilon0", "delta", "honest", "randomizer")
 START = {"question": "frequency", "k": "4", "n": "10000", "error": "0.03"}
-LONGEST = 40  # letters of a field
+LONGEST, LONGEST_LIST = 40, 2000  # letters of a field, and of one that lists columns
 MOST_WHOLE = 1e16  # what is larger is beyond every range, and would be hundreds of digits in a message
 _GROUPED = re.compile(r"[0-9]{1,3}([, _\u202f\u00a0][0-9]{3})+")
 _POINTS = re.compile(r"[0-9]{1,3}\.[0-9]{3}")
+_COMMA = re.compile(r"[+-]?(0?,[0-9]+|[1-9][0-9]*,([0-9]{1,2}|[0-9]{4,}))")  # no comma of thousands
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked, field by field, as it was written; empty fields are left out."""
+    """Question field by field, as it was written; empty fields are left out."""
 
     texts: Mapping[str, str]
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Question:
         """From the query of an address; what it does not name is not asked, and an empty address asks the first."""
-        texts = {name: given.get(name, "").strip()[: LONGEST + 1] for name in FIELDS}
+        most = {name: LONGEST_LIST if name in SETTINGS else LONGEST for name in FIELDS}
+        texts = {name: given.get(name, "").strip()[: most[name] + 1] for name in FIELDS}
         texts["question"] = texts["question"] or "frequency"
         mine = texts["question"]
-        others = [name for kind, names in ONLY.items() if kind != mine for name in names]
-        others += NOT_WITH.get(texts["trust"], ())
+        others = _foreign(mine, texts["trust"])
         kept = {
             name: text for name, text in texts.items() if name not in others and text not in ("", USUAL.get(name))
         }
@@ -67,7 +74,7 @@ class Question:
         return Question({**self.texts, name: f"{value:.15g}"})
 
     def arguments(self) -> dict[str, Any]:
-        """What `plan_collection` takes, or `plan_trusting`.
+        """Arguments of `plan_collection`, of `plan_trusting`, or of `plan_question` with its settings beside them.
 
         Raises
         ------
@@ -77,15 +84,35 @@ class Question:
         found: dict[str, Any] = {name: self.texts[name] for name in WORDS if name in self.texts}
         found |= {name: whole_of(name, self.texts[name]) for name in WHOLE if name in self.texts}
         found |= {name: number_of(name, self.texts[name]) for name in REAL if name in self.texts}
-        if found["question"] == "mean" and "%" in self.texts.get("error", ""):
-            raise ParameterError(f"`error` of a mean must be a number, not a percentage, got {self.texts['error']}.")
+        if found["question"] != "frequency" and "%" in self.texts.get("error", ""):
+            raise ParameterError(
+                f"`error` of this question must be a number, not a percentage, got {self.texts['error']}."
+            )
         if "honest" in found and "%" in self.texts["honest"]:
             found |= _share_of_people(found.pop("honest"), self.texts["honest"])
         elif "honest" in found and not 0.0 < found["honest"] < 1.0:
             found["honest"] = whole_of("honest", self.texts["honest"])
-        if found["question"] not in ONLY:
-            raise refuse("question", '"frequency" or "mean"', found["question"])
-        return found
+        known = (*ONLY, *(kind.name for kind in OTHERS))
+        if found["question"] not in known:
+            raise refuse("question", f"one of {', '.join(known)}", found["question"])
+        return found | {name: _setting(name, self.texts[name]) for name in SETTINGS if name in self.texts}
+
+
+def _foreign(mine: str, trust: str) -> list[str]:
+    """The fields that a question behind this noise does not have."""
+    if mine in ONLY:
+        own = [name for kind, names in ONLY.items() if kind != mine for name in names]
+        return [*own, *NOT_WITH.get(trust, ()), *SETTINGS]
+    kind = next((kind for kind in OTHERS if kind.name == mine), None)
+    own = [] if kind is None else [one.name for one in kind.settings()]
+    taken = {*TAKEN, *own, *(("lower", "upper") if kind is None or kind.of_numbers else ("k",))}
+    taken -= set() if trust in ("", "local") else {"epsilon0", "randomizer"}
+    return [name for name in FIELDS if name not in taken]
+
+
+def _setting(name: str, text: str) -> Any:
+    kind = plain_type(SETTINGS[name].annotation)
+    return text if kind is str else whole_of(name, text) if kind is int else number_of(name, text)
 
 
 def _share_of_people(share: float, text: str) -> dict[str, float]:
@@ -96,7 +123,7 @@ def _share_of_people(share: float, text: str) -> dict[str, float]:
 
 
 def whole_of(name: str, text: str) -> Any:
-    """1e6 and 1,000,000 as the whole number that they are; whoever is asked refuses what is none.
+    """1e6 and 1,000,000 as the whole number that they are; other text is refused by the caller.
 
     A point before three digits may stand for thousands, so that 10.000 is refused and not read as ten.
     """
@@ -107,8 +134,10 @@ def whole_of(name: str, text: str) -> Any:
 
 
 def number_of(name: str, text: str) -> float:
-    """A number as people write it; a decimal comma is refused, because it may stand for thousands."""
+    """A number as people write it: 0,03 is read as 0.03, and 1,234 as a thousand and more."""
     bare, percent = text.removesuffix("%").strip(), text.endswith("%")
+    if _COMMA.fullmatch(bare):
+        bare = bare.replace(",", ".")
     if _GROUPED.fullmatch(bare):
         bare = re.sub(r"[^0-9]", "", bare)
     if len(text) > LONGEST or not _NUMBER.fullmatch(bare):
@@ -155,7 +184,7 @@ class Kept(Generic[Answer]):
         return found
 
     def knows(self, **asked: Any) -> bool:
-        """Whether the answer costs nothing."""
+        """True if the answer costs nothing."""
         return tuple(sorted(asked.items())) in self._found
 
     def _kept(self, key: Hashable) -> Answer | DovetailError | None:
@@ -172,7 +201,7 @@ class Kept(Generic[Answer]):
 
 
 class Refused(Enum):
-    """What is known of wishes that cannot be met, before it is known what would do instead."""
+    """Refusal of requirements that cannot be met, before it is known what would do instead."""
 
     SOON = "soon"
 
@@ -181,8 +210,8 @@ class _Unmet(Exception):
     """Stops a search that goes on to say what would do instead."""
 
 
-Planned = CollectionPlan | DummiesPlan | UserDummiesPlan
-First = Recommendation | DummiesPlan | UserDummiesPlan | Refused
+Planned = CollectionPlan | DummiesPlan | UserDummiesPlan | QuestionPlan
+First = Recommendation | DummiesPlan | UserDummiesPlan | QuestionPlan | Refused
 
 
 class Plans:
@@ -196,7 +225,7 @@ class Plans:
         self.between: Callable[[], None] = lambda: None  # called between steps of a computation
 
     def first(self, **asked: Any) -> First:
-        """What is recommended, with an upper bound on its epsilon."""
+        """Recommendation, with an upper bound on its epsilon."""
         return self._first(**asked)
 
     def plan(self, **asked: Any) -> Planned:
@@ -212,10 +241,14 @@ class Plans:
         return plan
 
     def knows(self, **asked: Any) -> bool:
-        """Whether the plan costs nothing."""
+        """True if the plan costs nothing."""
         return self._plans.knows(**asked)
 
     def _recommend(self, **asked: Any) -> First:
+        if asked["question"] not in ONLY:
+            settings = {name: asked.pop(name) for name in SETTINGS if name in asked}
+            data: dict[str, Any] = {name: asked.pop(name) for name in ("lower", "upper", "k") if name in asked}
+            return plan_question(asked.pop("question"), settings=settings, data=data_of(data), **asked)
         if "trust" in asked:
             return plan_trusting(**asked)
         try:
@@ -226,7 +259,7 @@ class Plans:
 
     def _complete(self, **asked: Any) -> Planned:
         found = self._first(**asked)
-        if isinstance(found, DummiesPlan | UserDummiesPlan):
+        if isinstance(found, DummiesPlan | UserDummiesPlan | QuestionPlan):
             return found
         with without_compiled_loops():
             if isinstance(found, Refused):
@@ -354,14 +387,14 @@ class Ahead:
             self._hand = question
         try:
             self._plans.whole(**question.arguments())
-        except Exception:  # refusals are kept; whoever asks for it hears of a fault
+        except Exception:  # refusals are kept; anybody who asks for it hears of a fault
             return
 
 
 def likely(last: Question, question: Question) -> list[Question]:
     """The question at the next stops of the one field that was changed, first in the direction of the change.
 
-    At the beginning nothing was changed: then the stops beside each wish.
+    At the beginning nothing was changed: then the stops beside each requirement.
     """
     changed = [name for name, text in question.texts.items() if last.texts.get(name) != text]
     if not last.texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tomllib
 from base64 import b64encode
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from dovetail.report.sentences import summarize_metrics
 from dovetail.report.tables import question_documents
 from dovetail.report.verdict import verdict
 from dovetail.table.check import TableCheck, check_table, write_configuration
-from dovetail.table.columns import Declared, Kind, many
+from dovetail.table.columns import Declared, Fix, Kind, many
 from dovetail.web.jobs import Job, Jobs
 from dovetail.web.pages import Pages
 from dovetail.web.questions import Kept, number_of
@@ -59,20 +60,24 @@ _NOISE = {"local": "every person alone", "shuffler": "the shuffler", "users": "p
 
 
 class Fact(NamedTuple):
-    """One line of a comparison; texts are empty where a report has no such line."""
+    """One line of a comparison; texts are empty where a report has no such line.
+
+    `bars` are both shares as numbers from 0 to 1, where a line is about shares.
+    """
 
     name: str
     before: str
     after: str
+    bars: tuple[float, float] | None = None
 
     @property
     def changed(self) -> bool:
-        """Whether the two differ."""
+        """True if the two differ."""
         return self.before != self.after
 
 
 class Changes(NamedTuple):
-    """What two reports say, line by line, and the settings that differ."""
+    """Comparison of two reports, line by line, and the settings that differ."""
 
     facts: tuple[Fact, ...]
     estimates: tuple[Fact, ...]
@@ -102,12 +107,19 @@ def read_report(text: bytes, name: str) -> Document:
 
 
 def compare(before: Document, after: Document) -> Changes:
-    """What changed from one report to the other."""
+    """Compare two reports."""
+    shares = _shares(before), _shares(after)
+    estimates = _beside(dict(_estimates(before)), dict(_estimates(after)))
     return Changes(
         _beside(dict(_facts(before)), dict(_facts(after))),
-        _beside(dict(_estimates(before)), dict(_estimates(after))),
         tuple(
-            fact
+            one._replace(bars=(shares[0][one.name], shares[1][one.name]))
+            if one.name in shares[0] and one.name in shares[1]
+            else one
+            for one in estimates
+        ),
+        tuple(
+            fact._replace(name=in_words(fact.name))
             for fact in _beside(dict(_settings(before.get("config"))), dict(_settings(after.get("config"))))
             if fact.changed
         ),
@@ -119,7 +131,7 @@ def _beside(before: dict[str, str], after: dict[str, str]) -> tuple[Fact, ...]:
 
 
 def _facts(document: Document) -> Iterator[tuple[str, str]]:
-    """Who, how, what is promised, what leaks."""
+    """Name and text of each fact of a report: people, mechanism, guarantee, leakage."""
     collection, randomizer, central = document["collection"], document["randomizer"], document["central"]
     yield "mode", str(document["mode"])
     yield "people", f"{collection['n']:,}"
@@ -160,6 +172,53 @@ def _estimates(document: Document) -> Iterator[tuple[str, str]]:
         interval = overall["interval"][place]
         error = (float(interval[1]) - float(interval[0])) / 4.0
         yield str(label), f"{unit(overall['possible'][place], error)} ({unit.interval(interval, error)})"
+
+
+def _shares(document: Document) -> dict[str, float]:
+    """The estimated shares, by their labels; none where something else is estimated."""
+    estimates = document["estimates"]
+    overall = estimates.get("overall")
+    if missing_reason(overall) is not None or estimates.get("measure") != "share":
+        return {}
+    return {str(label): float(value) for label, value in zip(overall["labels"], overall["possible"], strict=True)}
+
+
+SETTINGS = {
+    "title": "the title",
+    "mode": "rehearsal or release",
+    "seed": "the seed",
+    "data.private": "the private column",
+    "data.person": "the column that names people",
+    "data.public": "the public columns",
+    "data.categories": "the answers that the question offers",
+    "data.missing": "what becomes of people without an answer",
+    "data.clip": "whether numbers outside the bounds are clipped",
+    "data.lower": "the least number",
+    "data.upper": "the largest number",
+    "data.grid": "the step of the grid of numbers",
+    "randomize.randomizer": "the randomizer",
+    "randomize.epsilon": "the local epsilon of a report",
+    "shuffle.shuffler": "the shuffler",
+    "shuffle.alpha": "alpha of the order privacy",
+    "shuffle.groups": "the groups that are shuffled",
+    "promise.delta": "delta of the central guarantee",
+    "promise.honest": "how many people are assumed honest",
+    "promise.trust": "who makes the noise",
+    "promise.epsilon": "the central epsilon that was asked for",
+    "estimate.by": "the columns that estimates are made by",
+    "estimate.min_group_size": "the fewest people of a group with an estimate",
+}
+
+
+def in_words(key: str) -> str:
+    """A setting as a person says it, from its dotted name.
+
+    >>> in_words("randomize.epsilon"), in_words("attack.trials")
+    ('the local epsilon of a report', 'trials, of attack')
+    """
+    section, _, name = key.rpartition(".")
+    plain = name.replace("_", " ")
+    return SETTINGS.get(key, f"{plain}, of {section.replace('.', ', ')}" if section else plain)
 
 
 def _settings(config: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -269,6 +328,10 @@ def _name(given: str) -> str:
 
 
 EPSILON = "2"
+LABELS = {  # fields of the page, by what they are called in a configuration
+    "lower": "“Least number”", "upper": "“Largest number”", "epsilon": "“Local epsilon”",
+    "categories": "“Answers that the question offers”", "person": "“Column that names people”",
+}  # fmt: skip
 
 
 def declared_of(query: QueryParams) -> Declared:
@@ -294,7 +357,8 @@ def declared_of(query: QueryParams) -> Declared:
     if lower is not None and upper is not None and not lower < upper:
         raise ParameterError(f"`lower` must be below `upper`, got {lower:g} and {upper:g}.")
     epsilon = privacy_budget("epsilon", number_of("epsilon", query.get("epsilon", "").strip() or EPSILON))
-    return Declared(private, person, public, categories, lower, upper, epsilon)
+    decided = tuple(line for text in query.getlist("set") for line in text.splitlines() if line.strip())
+    return Declared(private, person, public, categories, lower, upper, epsilon, decided=decided)
 
 
 def _categories(text: str) -> tuple[str, ...] | None:
@@ -316,6 +380,7 @@ TITLES = {
     "note": "Good to know",
 }
 _MOST_CHECKS = 12
+MOST_SPELLINGS = 200
 
 
 class TableChecks:
@@ -325,7 +390,7 @@ class TableChecks:
         self._kept: dict[str, Kept[TableCheck]] = {}
 
     def __call__(self, table: OpenedTable, asked: Declared) -> TableCheck:
-        """What is in the table, and what is wrong with it."""
+        """Read the table, and say what is wrong with it."""
         kept = self._kept.setdefault(
             table.id, Kept(lambda declared: check_table(table.path, declared), most=_MOST_CHECKS)
         )
@@ -364,7 +429,24 @@ def check_view(table: OpenedTable, found: TableCheck, query: QueryParams, config
         "epsilon": query.get("epsilon", "") or EPSILON,
         "query": str(query),
         "config": config,
+        "decided": asked.decided,
+        "spellings": _spellings(found),
     }
+
+
+def _spellings(found: TableCheck) -> list[tuple[str, int, list[tuple[str, str]]]]:
+    """Each text that is no declared answer, its count, and what it may mean with the line that says so."""
+    asked = found.asked
+    answers = [*(asked.categories or ()), ""]
+    return [
+        (text, count, [(answer or "no answer", _means(str(asked.private), text, answer)) for answer in answers])
+        for text, count in list(found.unmatched.items())[:MOST_SPELLINGS]
+    ]
+
+
+def _means(column: str, text: str, answer: str) -> str:
+    (line,) = Fix("", (), column, ((text, answer),)).lines
+    return line
 
 
 def _of(problems: list[dict[str, Any]], status: str) -> list[dict[str, Any]]:
@@ -398,7 +480,10 @@ def checked_config(body: bytes, table: OpenedTable) -> str:
         raise ConfigError("the configuration cannot be read.") from None
     config = questions_of(raw) or parse_config(raw)
     if config.mode != "rehearsal":
-        raise ConfigError('this page rehearses only: set mode = "rehearsal"; `dovetail run` releases.')
+        raise ConfigError(
+            "this page rehearses only. To release, save the configuration beside your table, and there: "
+            f"dovetail run {table.path.stem}.toml"
+        )
     if config.data.path != table.name:
         raise ConfigError(f"[data] path must be {table.name!r}, the table that was opened, got {config.data.path!r}.")
     if isinstance(config, QuestionsConfig):  # which names no other file
@@ -523,5 +608,6 @@ class Reader:
 
 
 def _plain(error: DovetailError, table: OpenedTable) -> DovetailError:
-    """The same sentence with the file's name alone."""
-    return DovetailError(str(error).replace(f"{table.folder}/", ""))
+    """The same sentence with the file's name alone, and fields by their labels."""
+    text = str(error).replace(f"{table.folder}/", "")
+    return DovetailError(re.sub(r"`(\w+)`", lambda name: LABELS.get(name[1], name[0]), text))

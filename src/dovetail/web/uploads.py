@@ -36,7 +36,7 @@ class OpenedTable:
 
     @property
     def path(self) -> Path:
-        """Where the copy lies."""
+        """Place of the copy."""
         return self.folder / self.name
 
 

@@ -18,7 +18,7 @@ from dovetail.collect.analyzer.tallies import (
     tally_reports,
 )
 from dovetail.collect.http import Refusal
-from dovetail.randomize.sampling.from_device import from_device
+from dovetail.randomize.sampling.open_reports import from_device
 from dovetail_device.entropy import system_entropy
 
 WINDOW = 'name = "window"\nlower = 0.0\nupper = 10.0\nepsilon = 4.0\ngrid = 0.5\nwindow = 3'
@@ -98,6 +98,7 @@ def test_public_groups_are_estimated_from_their_own_reports(randomizer: str) -> 
         same(found[name], one(analyst, reports[np.array(names) == name]))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", [*FREQUENCIES, LAPLACE])
 def test_tallies_add_and_come_back(randomizer: str) -> None:
     world = World((campaign(randomizer),))
@@ -117,6 +118,7 @@ def test_tallies_add_and_come_back(randomizer: str) -> None:
         assert np.array_equal(estimator_tally(analyst, whole).counts, analyst.tally(reports))
 
 
+@pytest.mark.exhaust
 def test_intervals_of_windows_are_normal_ones_of_independent_rounds() -> None:
     """Those of rounds are the library's, exactly; see above."""
     world = World((campaign(LAPLACE),))
@@ -144,6 +146,7 @@ def test_a_window_is_the_mean_of_its_rounds_and_variances_add() -> None:
     assert found["n"] == 80 and found["missing"] == []
 
 
+@pytest.mark.exhaust
 def test_a_window_names_the_rounds_that_are_missing() -> None:
     world = World((campaign(LAPLACE, small="merge"),))
     for rounds in ((1,), (2, 3), (6,)):
@@ -159,6 +162,7 @@ def test_a_window_names_the_rounds_that_are_missing() -> None:
         answers.at(2)
 
 
+@pytest.mark.exhaust
 def test_algorithm_3_reproduces_window_queries_exactly_without_noise() -> None:
     """One full round after the other: broadcast, BR on the device, shuffle, estimate, store, query."""
     asked = campaign(RASE, budget=1e6, more="[precision]\nbeta = 0.6\nrho = 0.9")

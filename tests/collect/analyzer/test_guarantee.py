@@ -11,7 +11,7 @@ from dovetail.collect.analyzer.sentences import guarantee_sentences
 from dovetail.collect.campaign import guarantees as guarantee
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, campaign_guarantees, honest_people
 from dovetail.core.guarantee import CentralDP
-from dovetail.report.document import Missing
+from dovetail.core.missing import Missing
 
 SLOTS = f"public = 'homes.csv'\npublic_sha256 = '{'0' * 64}'\n"
 
@@ -48,9 +48,12 @@ def test_central_numbers_are_those_of_amplify_at_the_released_n() -> None:
     assert world.answers.guarantee()["all_rounds"]["epsilon"] == wanted.epsilon  # one round so far
 
 
+@pytest.mark.exhaust
 def test_a_campaign_is_judged_on_the_scale_of_reports() -> None:
     world = World((campaign(minimum=400, promise="assumed_dishonest = 10"),))
-    assert world.answers.guarantee()["verdict"]["sentence"] == "strong, whoever cheats"  # of one report, so far
+    assert (
+        world.answers.guarantee()["verdict"]["sentence"] == "strong, even if all others cheat"
+    )  # of one report, so far
     world.run(1, [0] * 500)
     found = world.answers.guarantee()
     nobody, _, people = found["verdict"]["rows"]

@@ -64,6 +64,7 @@ def test_a_batch_counts_once_however_often_it_comes(one: World) -> None:
     assert b'batches_counted_total{campaign="commute"} 1.0' in one.analyzer.metrics.text()
 
 
+@pytest.mark.exhaust
 @given(st.lists(st.integers(1, 400), min_size=1))
 def test_it_does_not_matter_in_which_pieces_a_batch_comes(sizes: list[int]) -> None:
     spool = BytesIO()
@@ -244,7 +245,7 @@ def test_what_was_set_aside_is_forgotten_in_time(one: World) -> None:
     assert kept(one)[0][0].rejected == {"seal": 1}  # the count stays
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)  # also of the few in the first tier
 @given(st.data())
 def test_whatever_comes_is_counted_whole_or_refused_with_nothing_kept(data: st.DataObject) -> None:
     analyzer, counts = FUZZED.analyzer, kept(FUZZED)
@@ -274,6 +275,7 @@ def test_noise_is_refused(noise: bytes) -> None:
         FUZZED.analyzer.receive(b"DVTB\1" + noise)
 
 
+@pytest.mark.exhaust
 @settings(deadline=None)
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda x: st.lists(x, max_size=3), max_leaves=5))
 def test_any_json_in_a_signed_header_is_refused_or_counted(value: Any) -> None:

@@ -46,6 +46,7 @@ def fill(world: World, report: Any, *, round: int, valid: int = 1, groups: Any =
     world.analyzer.receive(batch(asked, [*good, *(each[1:] for each in garbage)], rounds=(round,)))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("randomizer", "reports"), [(KRR, (0, 3)), (LAPLACE, (10, 90))])
 def test_a_batch_filled_up_with_garbage_shows_nobodys_report(randomizer: str, reports: tuple[int, int]) -> None:
     """Whatever the one honest report says, every answer is the same, byte for byte."""
@@ -64,6 +65,7 @@ def test_a_batch_filled_up_with_garbage_shows_nobodys_report(randomizer: str, re
     assert b"fewer valid reports than the minimum of 10" in answers[0]["/v1/campaigns/commute/estimates/1"]
 
 
+@pytest.mark.exhaust
 def test_one_more_valid_report_and_the_estimate_is_there() -> None:
     for valid, told in ((MINIMUM - 1, False), (MINIMUM, True)):
         world = World((campaign(minimum=MINIMUM),))

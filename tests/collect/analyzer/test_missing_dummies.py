@@ -9,13 +9,14 @@ from dovetail.collect.analyzer.live_page import render
 from dovetail.collect.analyzer.sentences import guarantee_sentences
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee
 from dovetail.collect.simulate.deployment import ThrowawayCampaign
-from dovetail.report.document import Missing
+from dovetail.core.missing import Missing
 from dovetail.shuffle.sampling.dummies import UserDummies
 from dovetail_protocol.dummies import SentDummies
 
 
+@pytest.mark.exhaust
 def test_a_batch_to_which_not_everybody_can_have_sent_dummies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SentDummies, "filled", lambda self, value, words: [value, self.k])
+    monkeypatch.setattr(SentDummies, "filled", lambda self, values, words: [*values, self.k])
     crowd = {"promise": {"delta": 0.05, "trust": "users", "assumed_honest": 50}, "batch": {"minimum": 50}}
     story = Story(ThrowawayCampaign.of(tables(**crowd), 75))
     story.play()
@@ -32,6 +33,7 @@ def test_a_batch_to_which_not_everybody_can_have_sent_dummies_says_so(monkeypatc
     assert answers.status()["batches"][0]["followers"] == most
 
 
+@pytest.mark.exhaust
 def test_a_batch_of_people_who_send_dummies_is_not_doubted() -> None:
     story = Story()
     story.play()

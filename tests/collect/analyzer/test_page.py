@@ -66,6 +66,19 @@ def test_a_share_is_shown_inside_its_interval() -> None:
     assert all(0.0 <= low <= value <= high <= 100.0 for value, low, high in shown), shown
 
 
+def test_no_share_is_drawn_below_nothing_or_beyond_everything() -> None:
+    everybody = {"labels": ["no", "yes"], "possible": [0.9, 0.1], "standard_error": [0.18, 0.18]}
+    latest = {"round": 1, "level": 0.95, "n": 20, "measure": "share"}
+    beyond, within = (
+        page._bars({**latest, "groups": [{**everybody, "interval": ends}]})
+        for ends in ([(0.55, 1.25), (-0.25, 0.45)], [(0.8, 1.0), (0.0, 0.2)])
+    )
+    ticks = re.compile(r'class="tick[^"]*"[^>]*>([^<]*)%<')
+    for chart in (beyond.chart, within.chart):
+        assert {min(drawn := [float(one) for one in ticks.findall(chart)]), max(drawn)} == {0.0, 100.0}
+    assert (page.CUT in beyond.caption, page.CUT in within.caption) == (True, False)
+
+
 def test_the_page_names_the_rounds_that_no_batch_has_come_of(html: str) -> None:
     assert html.count("No batch has come of round 3: it waits, was dropped or is lost.") == 2
     assert not re.search("No batch has come of round [^3]", html)
@@ -118,6 +131,7 @@ def test_before_the_first_batch_the_page_says_what_it_waits_for() -> None:
     assert "No batch has been counted yet" in empty and "<svg" not in empty and "<table>" not in empty
 
 
+@pytest.mark.exhaust
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium here")
 def test_a_browser_shows_the_page_on_a_phone_without_sideways_scrolling(html: str, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(html)

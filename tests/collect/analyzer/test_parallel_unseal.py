@@ -151,6 +151,7 @@ def test_results_come_in_the_order_of_the_batch_and_few_pieces_are_under_way():
     assert pool.most == 6 and pool.under_way == 0
 
 
+@pytest.mark.exhaust
 @pytest.mark.usefixtures("small_pieces")
 def test_a_small_batch_and_one_worker_start_no_process(tmp_path, monkeypatch):
     asked = analysis.campaign()

@@ -17,8 +17,8 @@ from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP
-from dovetail.job.evaluate import central_guarantee
-from dovetail.report.document import Missing
+from dovetail.core.missing import Missing
+from dovetail.noise.local import central_guarantee
 from dovetail_protocol.campaign import Campaign
 
 REGIONS = ["east"] * 30 + ["west"] * 20
@@ -76,6 +76,7 @@ def test_groups_that_nothing_leaves_are_estimated_as_by_the_library(tmp_path: Pa
     assert answers.document(answers.latest())["groups"][1]["group"] == "east"
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("bad", [0, 6])
 def test_where_reports_move_between_groups_intervals_are_widened_as_by_the_library(tmp_path: Path, bad: int) -> None:
     rule = "shuffler = 'mallows'\nalpha = 400.0"
@@ -132,6 +133,7 @@ def test_a_slot_that_the_public_table_does_not_have_stops_no_query(tmp_path: Pat
     assert list(one.answers(asked.id).latest().by_group) == [""]
 
 
+@pytest.mark.exhaust
 def test_a_batch_mixed_inside_groups_quotes_the_central_guarantee_of_its_smallest_group(tmp_path: Path) -> None:
     asked, slots = order_private(tmp_path, 'name = "krr"\nk = 2\nepsilon = 1.0', "shuffler = 'within_groups'")
     one, present = analyzer(asked, slots), np.arange(50) % 7 != 0
@@ -158,6 +160,7 @@ def test_a_group_of_one_valid_report_leaves_no_central_guarantee(tmp_path: Path)
     assert found["block"] == 1 and "hides among nobody" in found["central"]["reason"]
 
 
+@pytest.mark.exhaust
 def test_a_rase_that_mixes_everybody_quotes_everybody_and_a_refined_one_the_alpha_of_the_public_groups(
     tmp_path: Path,
 ) -> None:
@@ -196,6 +199,7 @@ def order_of_points(folder: Path, points: Any, rule: str, near: str) -> Setting:
     return asked, slots
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffler", ["mallows", "noisy_sort", "planar", "best"])
 def test_groups_of_points_quote_the_central_guarantee_of_people_at_one_point_as_run_does(
     tmp_path: Path, shuffler: str
@@ -210,7 +214,7 @@ def test_groups_of_points_quote_the_central_guarantee_of_people_at_one_point_as_
         found = answers.guarantee(t)
         assert (found["block"], found["central"]["n"]) == (n, n)
         assert found["central"]["epsilon"] == dt.amplify(randomizer, n=n, delta=1e-6).epsilon
-    run = central_guarantee(randomizer, slots.shuffler, delta=1e-6, honest=None, provenance="device")
+    run = central_guarantee(randomizer, slots.shuffler, delta=1e-6, honest=None)
     assert isinstance(run, CentralDP) and run.epsilon == answers.guarantee(1)["central"]["epsilon"]
 
 
@@ -221,10 +225,11 @@ def test_groups_of_nearest_points_that_all_differ_have_no_central_guarantee_and_
     one.receive(release(asked, slots, [0] * 50, np.ones(50, dtype=bool), round=1))
     found = one.answers(asked.id).guarantee(1)
     assert found["block"] is None and "stand for each other" in found["central"]["reason"]
-    run = central_guarantee(dt.KRR(k=2, epsilon=1.0), slots.shuffler, delta=1e-6, honest=None, provenance="device")
+    run = central_guarantee(dt.KRR(k=2, epsilon=1.0), slots.shuffler, delta=1e-6, honest=None)
     assert isinstance(run, Missing) and "nobody else could stand in it" in run.reason
 
 
+@pytest.mark.exhaust
 def test_an_order_that_is_not_uniform_or_whose_table_is_not_at_hand_has_no_central_guarantee(tmp_path: Path) -> None:
     asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'mallows'\nalpha = 40.0", labels=range(50))
     one = analyzer(asked, slots)

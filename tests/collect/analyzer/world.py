@@ -14,7 +14,7 @@ from dovetail.collect.clock import FrozenClock
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.interfaces import AnalyzerStore
 from dovetail.core.entropy import simulation
-from dovetail.randomize.sampling.from_device import from_device
+from dovetail.randomize.sampling.open_reports import from_device
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys
 from dovetail_protocol.messages import inner_info, plain

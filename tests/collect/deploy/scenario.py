@@ -20,18 +20,18 @@ from tests.waiting import until
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 BIN = Path(sys.executable).parent
-SHUFFLER, ANALYZER, BROKER = (f"{name}.example.org" for name in ("shuffler", "analyzer", "broker"))
+SHUFFLER, ANALYZER, BROKER, ISSUER = (f"{name}.example.org" for name in ("shuffler", "analyzer", "broker", "issuer"))
 DOVETAIL, READERS = 10001, 10002
 
 
 def prepare(folder: Path) -> None:
     """Steps 2 to 4 of the README."""
     shutil.copytree(DEPLOY, folder, ignore=shutil.ignore_patterns("*.key", "tls"))
-    make_certificates(folder / "tls", [SHUFFLER, ANALYZER, BROKER])
+    make_certificates(folder / "tls", [SHUFFLER, ANALYZER, BROKER, ISSUER])
     os.chown(folder / "tls" / "key.pem", -1, READERS)
     (folder / "tls" / "key.pem").chmod(0o640)
     subprocess.run([sys.executable, folder / "make_secrets.py"], check=True)
-    for role in ("owner", "shuffler", "analyzer"):
+    for role in ("owner", "shuffler", "analyzer", "issuer"):
         call(folder, "dovetail", "collect", "keys", role, "--out", f"{role}.key")
     devices = [call(folder, "dovetail-device", "keys", f"device-{number}.key").strip() for number in range(2)]
     call(folder, "dovetail", "collect", "roster", "add", "roster.csv", *devices)
@@ -41,9 +41,19 @@ def prepare(folder: Path) -> None:
     places = ["--http", f"https://{SHUFFLER}:8401", "--mqtt", f"mqtts://{BROKER}:8883"]
     call(folder, "dovetail", "collect", "new", *question, *rule, *keys, *places)
     call(folder, "dovetail", "collect", "sign", "campaign.toml", "--keys", "owner.key")
+    call(folder, "dovetail", "collect", "token-keys", "--rounds", "3", "--out", "issuer-keys")
+    bought = ["--issuer", f"https://{ISSUER}:8404", "--token-keys", "issuer-keys.pub", "--out", "with-tokens.toml"]
+    call(folder, "dovetail", "collect", "new", *question, *rule, *keys, *places[:2], *bought)
+    call(folder, "dovetail", "collect", "sign", "with-tokens.toml", "--keys", "owner.key")
     (folder / "token").write_text("secret-of-the-subscriber\n")
     (folder / "token").chmod(0o600)
     (folder / "analyzer" / "tokens.txt").write_text(f"{sha256(b'secret-of-the-subscriber').hexdigest()} me\n")
+    shutil.copy(folder / "roster.csv", folder / "issuer")
+    shutil.copy(folder / "with-tokens.toml", folder / "issuer" / "campaign.toml")
+    shutil.move(folder / "issuer-keys", folder / "issuer")
+    shutil.move(folder / "issuer.key", folder / "issuer")
+    for path in (folder / "issuer").rglob("*"):
+        os.chown(path, DOVETAIL, DOVETAIL)
     shutil.move(folder / "roster.csv", folder / "shuffler")
     for role in ("shuffler", "analyzer"):
         shutil.copy(folder / "campaign.toml", folder / role)
@@ -76,7 +86,9 @@ def collect(folder: Path) -> dict[str, Any]:
     call(folder, "dovetail", "collect", "close", "campaign.toml", "1", "--keys", "owner.key")
     asked = ["query", f"https://{ANALYZER}:8402", "--token-file", "token", "--json"]
     told = until(lambda: call(folder, "dovetail", "collect", *asked), RuntimeError, pause=1.0)
-    return {"sent": sent, "estimates": json.loads(told)}
+    words = ["--campaign", "with-tokens.toml", "--keys", "device-0.key", "--outbox", "tokens.outbox", "--ahead", "0"]
+    bought = json.loads(call(folder, "dovetail-device", "tokens", "--json", *words))
+    return {"sent": sent, "estimates": json.loads(told), "tokens": bought}
 
 
 _LOGIN = ["--user", "devices", "--password-file", "devices.password"]
@@ -104,8 +116,8 @@ def main(place: Path) -> None:
     reach = "import socket, sys; socket.create_connection((sys.argv[1], 5432), 5)"
     found["reaches"] = [
         f"{name}: {store}"
-        for name in ("shuffler", "analyzer")
-        for store in ("shuffler-store", "analyzer-store")
+        for name in ("shuffler", "analyzer", "issuer")
+        for store in ("shuffler-store", "analyzer-store", "issuer-store")
         for address in (site.address(store, store),)
         if site.inside(name, ["/opt/dovetail/bin/python", "-c", reach, address]).returncode == 0
     ]

@@ -17,8 +17,14 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 README, DOCKERFILE = (DEPLOY / "README.md").read_text(), (DEPLOY / "Dockerfile").read_text()
-MADE = {"tls", "shuffler-store.password", "analyzer-store.password"}  # by whoever deploys, see the README
+MADE = {
+    "tls",
+    "shuffler-store.password",
+    "analyzer-store.password",
+    "issuer-store.password",
+}  # by whoever deploys, see the README
 PINNED = r"[\w./-]+:\d+(\.\d+)+[\w.-]*@sha256:[0-9a-f]{64}"
+ROLES = ("shuffler", "analyzer", "issuer")
 each_service = pytest.mark.parametrize("name", SERVICES)
 
 
@@ -79,7 +85,7 @@ def test_volumes_of_the_built_image_belong_to_its_user_there() -> None:
             assert volumes <= set(made[1].split()) and service["user"] == "10001:10001"
 
 
-@pytest.mark.parametrize("name", ["shuffler", "analyzer"])
+@pytest.mark.parametrize("name", ROLES)
 def test_commands_exist_and_their_configurations_are_mounted(name: str) -> None:
     verb, config = SERVICES[name]["command"]
     assert 'ENTRYPOINT ["/opt/dovetail/bin/dovetail", "collect"]' in DOCKERFILE
@@ -90,25 +96,28 @@ def test_commands_exist_and_their_configurations_are_mounted(name: str) -> None:
 
 def test_plain_http_is_spoken_on_the_loopback_only_and_published_ports_speak_tls() -> None:
     published = {port.split(":")[1] for service in SERVICES.values() for port in service.get("ports", [])}
-    assert published == {"8401", "8402", "8883"}
+    assert published == {"8401", "8402", "8404", "8883"}
     assert "listener 8883\ncertfile" in (DEPLOY / "broker" / "mosquitto.conf").read_text()
-    for name in ("shuffler", "analyzer"):
+    for name in ROLES:
         assert SERVICES[f"{name}-proxy"]["network_mode"] == f"service:{name}"
         listen = re.search(r'^listen = "(.*)"', (DEPLOY / name / f"{name}.toml").read_text(), re.M)
         rules = (DEPLOY / "proxy" / f"{name}.conf").read_text()
-        assert listen and listen[1].startswith("127.0.0.1:") and f"proxy_pass http://{listen[1]};" in rules
+        assert listen and listen[1].startswith("127.0.0.1:")
+        assert {*re.findall(r"proxy_pass http://(.*?);", rules)} <= {name, listen[1]}
+        assert f"proxy_pass http://{listen[1]};" in rules or f"upstream {name} {{\n  server {listen[1]};" in rules
         for place, kind in re.findall(r"listen (\S+?)( ssl)?;", rules):
             assert kind or place.startswith("127.0.0.1:")
 
 
 def test_databases_and_vault_are_reached_by_their_own_server_only() -> None:
-    for store in ("shuffler-store", "analyzer-store"):
+    for store in (f"{role}-store" for role in ROLES):
         inside = [name for name, service in SERVICES.items() if store in service.get("networks", [])]
         assert inside == [store.removesuffix("-store"), store] and COMPOSE["networks"][store] == {"internal": True}
     holders = [
         name for name, service in SERVICES.items() if any(source == "vault" for source, _, _ in mounts(service))
     ]
     assert holders == ["shuffler"] and not any("analyzer" in each for each in SERVICES["shuffler"]["volumes"])
+    assert not {*SERVICES["issuer"]["networks"]} & {"between", "shuffler-store", "analyzer-store", "broker"}
     assert all(set(service.get("networks", [])) <= set(COMPOSE["networks"]) for service in SERVICES.values())
 
 
@@ -117,6 +126,7 @@ def test_what_the_readme_makes_is_ignored_by_git() -> None:
     for kind in (
         "/deploy/tls/",
         "/deploy/**/*.key",
+        "/deploy/**/issuer-keys*",
         "/deploy/**/*.password",
         "/deploy/**/pgpass",
         "/deploy/broker/logins",

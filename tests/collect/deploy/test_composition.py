@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.collect.deploy.containers import NAMESPACES
-from tests.collect.deploy.test_compose import SERVICES
+from tests.collect.deploy.test_compose import ROLES, SERVICES
 from tests.collect.servers import program
 
 NEEDED = ("ip", "nsenter", "setpriv", "nginx", "mosquitto", "nc", "wget")
@@ -45,7 +45,8 @@ def test_everything_starts_collects_and_stops_as_the_readme_says(tmp_path: Path)
     assert (found["estimates"]["round"], found["estimates"]["n"]) == (1, 2)
     assert found["users"] == {name: service["user"].split(":")[0] for name, service in SERVICES.items()}
     assert not any(found["writes"].values())
-    assert found["reaches"] == ["shuffler: shuffler-store", "analyzer: analyzer-store"]
+    assert found["reaches"] == [f"{role}: {role}-store" for role in ROLES]
+    assert "held" in json.dumps(found["tokens"])
     assert set(found["stopped"]) == set(SERVICES) and not any(found["stopped"].values()), found["logs"]
     for name, log in found["logs"].items():
         assert not re.search(r"10\.77\.\d+\.1\b", log), name  # where the devices are

@@ -47,8 +47,10 @@ def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
     Thread(target=behind.serve_forever, daemon=True).start()
     port = servers.free_port()
     rules, main = (SHIPPED / f"{name}.conf").read_text(), (SHIPPED / "nginx.conf").read_text()
-    (listen,) = {"8401", "8402"} & {word for word in rules.replace(";", " ").split() if word.isdigit()}
-    (upstream,) = {"127.0.0.1:8411", "127.0.0.1:8412"} & set(rules.replace(";", " ").replace("http://", " ").split())
+    (listen,) = {"8401", "8402", "8404"} & {word for word in rules.replace(";", " ").split() if word.isdigit()}
+    (upstream,) = {"127.0.0.1:8411", "127.0.0.1:8412", "127.0.0.1:8414"} & set(
+        rules.replace(";", " ").replace("http://", " ").split()
+    )
     inner, _, _ = rules.partition("\nserver {\n  listen 127.0.0.1:")  # without the health check of the container
     inner = inner.replace(f"listen {listen}", f"listen 127.0.0.1:{port}")
     (folder / "server.conf").write_text(inner.replace(upstream, f"127.0.0.1:{behind.server_port}"))
@@ -78,6 +80,7 @@ def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
 def test_devices_and_owners_reach_the_shuffler_and_nobody_its_status_or_metrics(tmp_path: Path) -> None:
     with proxied("shuffler", tmp_path) as client:
         assert client.post("/v1/reports", content=b"report").status_code == 200
+        assert client.post("/ohttp", content=b"sealed").status_code == 200 == client.get("/ohttp-keys").status_code
         for place in ("/v1/campaigns/commute", "/v1/campaigns/commute/round", f"{ROUND}/close", f"{ROUND}/drop"):
             assert client.get(place).status_code == 200, place
         for place in (*FOR_OPERATORS, "/v1/status", "/v1/campaigns/../status", "/", "/v1/reports/x"):
@@ -90,4 +93,13 @@ def test_queries_and_batches_reach_the_analyzer_and_nobody_its_metrics(tmp_path:
         for place in ("/", "/live", "/v1/campaigns", "/v1/campaigns/commute/estimates"):
             assert client.get(place).status_code == 200, place
         for place in FOR_OPERATORS:
+            assert client.get(place).status_code == 404, place
+
+
+def test_requests_for_tokens_reach_the_issuer_and_nobody_its_metrics(tmp_path: Path) -> None:
+    with proxied("issuer", tmp_path) as client:
+        assert client.post("/v1/tokens", content=b"request").status_code == 200
+        assert client.post("/v1/tokens", content=bytes(5000)).status_code == 413
+        assert client.get("/v1/issued/commute").status_code == 200
+        for place in (*FOR_OPERATORS, "/", "/v1/tokens/x"):
             assert client.get(place).status_code == 404, place

@@ -27,7 +27,7 @@ def service(unit: Path) -> dict[str, str]:
 
 
 def test_there_is_a_unit_for_each_server_and_the_readme_names_it() -> None:
-    assert [unit.name for unit in UNITS] == ["dovetail-analyzer.service", "dovetail-shuffler.service"]
+    assert [unit.stem.removeprefix("dovetail-") for unit in UNITS] == ["analyzer", "issuer", "shuffler"]
     assert all(f"`systemd/{unit.name}`" in (DEPLOY / "README.md").read_text() for unit in UNITS)
 
 

@@ -11,11 +11,12 @@ from dovetail_device.entropy import system_entropy
 from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, DeliveryEvent
+from dovetail_device.tokens import Issuer
 from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.exact_thresholds import Words
 from dovetail_protocol.keys import RoleKeys, VerifyingKey
 from dovetail_protocol.messages import Answer, answer_header, make_answer
-from dovetail_protocol.words import Words
 
 GENEROUS = Limits(total=1e6, per_question=1e6)  # only the budget of the campaign counts
 START = 1893456000.0  # 2030-01-01T00:00:00Z
@@ -141,6 +142,8 @@ class Bench:
     trust: str | None = None
     epsilon_class: str | None = None
     words: Words = field(default_factory=system_entropy)
+    issuer: Issuer | None = None
+    entitlement: bytes | None = None
 
     def __post_init__(self) -> None:
         assert self.keys.signing
@@ -162,5 +165,7 @@ class Bench:
             question=self.question,
             trust=self.trust,
             epsilon_class=self.epsilon_class,
+            issuer=self.issuer,
+            entitlement=self.entitlement,
         )
         return self.device

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -51,6 +50,7 @@ def test_a_device_gives_its_total_and_no_more_under_however_many_campaigns() -> 
     assert made.outbox.spending().spent == DEVICE_TOTAL
 
 
+@pytest.mark.exhaust
 def test_one_question_gets_its_limit_and_no_more_under_however_many_campaign_ids() -> None:
     worded = ("Which colour?", "WHICH  colour", "which, colour!")
     asked = [numbered(number, worded[number % 3]) for number in range(50)]
@@ -83,6 +83,7 @@ def test_what_a_budget_does_not_pay_for_is_neither_drawn_nor_charged() -> None:
     assert made.outbox.spending().spent == made.outbox.ledgers()[0].spent == 0.0 and not made.transport.sent
 
 
+@pytest.mark.exhaust
 def test_processes_with_different_campaigns_never_spend_more_than_the_total_together(tmp_path: Path) -> None:
     keys = RoleKeys.generate("device")
     assert keys.signing
@@ -142,24 +143,6 @@ def test_where_owners_are_named_nobody_else_may_ask() -> None:
 
 
 # What it says
-
-
-def test_an_outbox_that_counted_by_campaign_alone_is_taken_over_with_what_it_spent(tmp_path: Path) -> None:
-    made = Bench(campaign(), path=tmp_path / "outbox")
-    for number in (1, 2):
-        made.device.submit("red", number)
-    made.outbox.close()
-    with closing(sqlite3.connect(tmp_path / "outbox")) as before:
-        before.executescript("DROP TABLE memory; DROP TABLE owner; DROP TABLE question; PRAGMA user_version = 1;")
-        before.executescript("ALTER TABLE report DROP COLUMN counted; ALTER TABLE campaign DROP COLUMN class;")
-    assert made.keys.signing
-    made.outbox = Outbox.open(tmp_path / "outbox", made.keys.signing.verifying_key())
-    assert made.restart().submit("red", 3).drawn and made.device.remembers
-    told = made.outbox.spending()
-    assert (told.spent, told.questions, told.limits, told.since) == (3.0, {"which colour": 3.0}, Limits(), "")
-    with pytest.raises(ConfigError, match="has not consented"):
-        made.restart(campaign(id="shapes", owner=OTHER))
-    made.outbox.close()
 
 
 @pytest.fixture

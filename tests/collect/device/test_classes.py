@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.randomize.krr import KRR
 from dovetail_device.entropy import system_entropy
-from dovetail_device.outbox import BudgetSpent, Outbox
+from dovetail_device.outbox import BudgetSpent
 from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DataError
@@ -51,6 +49,7 @@ def test_budgets_are_charged_by_class() -> None:
         made.device.submit("red", 4)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("name", "epsilon", "other"), [("careful", 0.1, 6.0), ("open", 6.0, 0.1)])
 def test_reports_have_the_noise_of_the_class(name: str, epsilon: float, other: float) -> None:
     counts = np.zeros(4, dtype=np.int64)
@@ -117,20 +116,3 @@ def test_the_cap_of_a_device_is_compared_with_its_own_class() -> None:
     Bench(asked(), max_epsilon=1.0)
     with pytest.raises(ConfigError, match="reports of epsilon 2, and this device gives at most 1"):
         Bench(asked(), max_epsilon=1.0, epsilon_class="open")
-
-
-def test_an_outbox_of_an_older_version_learns_of_classes(tmp_path: Path) -> None:
-    path = tmp_path / "outbox"
-    made = Bench(asked(), path=path)
-    made.device.submit("red", 1)
-    made.outbox.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE campaign DROP COLUMN class")
-        connection.execute("PRAGMA user_version = 2")
-    connection.close()
-    assert made.keys.signing
-    with_classes = Outbox.open(path, made.keys.signing.verifying_key())
-    assert with_classes.ledgers()[0].epsilon_class == ""
-    with_classes.join(asked(), 0)
-    assert with_classes.class_of(asked()) == 0 and with_classes.ledgers()[0].epsilon_class == "careful"
-    with_classes.close()

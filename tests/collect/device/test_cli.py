@@ -234,6 +234,7 @@ def test_the_device_needs_the_standard_library_and_cryptography_only(
     assert "numpy is not for devices" in broken.stderr
 
 
+@pytest.mark.exhaust
 def test_mqtt_without_its_extra_says_how_to_install_it(tmp_path: Path, asked: Campaign) -> None:
     alone = [
         sys.executable,

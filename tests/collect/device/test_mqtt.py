@@ -272,6 +272,7 @@ def test_answers_come_on_a_topic_that_says_no_more_than_the_session_itself(broke
     assert topics == [f"dovetail/v1/answers/{name}" for name in names for _ in range(2)] and len(set(names)) == 2
 
 
+@pytest.mark.exhaust
 def test_answered_reports_arrive_although_the_broker_restarts(broker: servers.Mosquitto) -> None:
     transport = to(broker)
     made, sent = over(transport), set()

@@ -170,7 +170,7 @@ def memory(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.exhaust)])
+@pytest.mark.parametrize("stride", [20, pytest.param(1, marks=pytest.mark.exhaust)])
 def test_kill_9_at_every_step_leaves_one_report_per_round_and_the_budget_kept(memory: Path, stride: int) -> None:
     step, killed = 1 - stride, 1
     while killed:
@@ -198,6 +198,7 @@ def test_the_check_catches_a_device_that_seals_again_before_every_send(
         check(tmp_path / "broken")
 
 
+@pytest.mark.exhaust
 def test_processes_that_share_an_outbox_draw_each_round_once(tmp_path: Path) -> None:
     shared = campaign(budget=20.0)
 
@@ -292,9 +293,10 @@ def test_a_damaged_outbox_is_one_clear_line(tmp_path: Path, content: bytes) -> N
         Outbox.open(tmp_path / "outbox", NAME)
 
 
-def test_an_outbox_of_a_later_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [4, 7])
+def test_an_outbox_of_another_version_is_refused(tmp_path: Path, version: int) -> None:
     with sqlite3.connect(tmp_path / "outbox") as connection:
-        connection.execute("PRAGMA user_version = 7")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     with pytest.raises(ConfigError, match="another version"):
         Outbox.open(tmp_path / "outbox", NAME)

@@ -49,6 +49,7 @@ def entries(found: Campaign, wire: bytes) -> list[int]:
     return [found.mechanism.decode(plain[len(HEAD) :]) for plain in plains if plain]
 
 
+@pytest.mark.exhaust
 def test_a_message_holds_the_answer_and_a_dummy_or_a_blank_in_either_order(rng: Entropy) -> None:
     found, words = asked(), SimulatedBits(rng)
     drawn = Counter(message.draw(found, 1, words) for _ in range(20_000))
@@ -95,7 +96,7 @@ def test_a_device_answers_as_it_is_only_where_whoever_runs_it_says_so() -> None:
         Bench(asked())
     with pytest.raises(ConfigError, match="reports of epsilon inf, and this device gives at most 20"):
         Bench(asked(), trust="users", max_epsilon=20.0)
-    with pytest.raises(ParameterError, match='`trust` must be "users" or nothing'):
+    with pytest.raises(ParameterError, match='`trust` must be "users", "shuffler" or nothing'):
         Bench(asked(), trust="everybody")
     made = Bench(asked(), trust="users")
     assert made.device.submit("blue").state == "accepted"

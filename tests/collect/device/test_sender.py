@@ -16,7 +16,7 @@ from dovetail_device.sender import (
     advance,
     refusal_event,
 )
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import Words
 
 BACKOFF = Backoff()
 ENDS = ("accepted", "refused")

@@ -47,6 +47,35 @@ def test_a_report_is_accepted_and_a_retry_gets_the_very_same_answer():
         assert world.store.rounds("commute")[0].count == 1
 
 
+def test_pages_of_any_origin_use_the_three_routes_of_devices_and_no_other() -> None:
+    world = World(campaign())
+    page = {"Origin": "https://survey.example"}
+    with served(world) as client:
+        for method, path in (
+            ("POST", "/v1/reports"),
+            ("GET", "/v1/campaigns/commute"),
+            ("GET", "/v1/campaigns/x/round"),
+        ):
+            asked = {
+                **page,
+                "Access-Control-Request-Method": method,
+                "Access-Control-Request-Headers": "content-type",
+            }
+            told = client.options(path, headers=asked)
+            assert (told.status_code, told.headers["Access-Control-Allow-Methods"]) == (204, method)
+            assert told.headers["Access-Control-Allow-Headers"] == "Content-Type"
+            answer = client.request(method, path, headers=page)  # refusals, too, are read by the page
+            assert answer.headers["Access-Control-Allow-Origin"] == told.headers["Access-Control-Allow-Origin"] == "*"
+            assert HEADER in answer.headers["Access-Control-Expose-Headers"]
+            assert "Access-Control-Allow-Credentials" not in told.headers.keys() | answer.headers.keys()
+            other = client.options(path, headers={**page, "Access-Control-Request-Method": "PUT"})
+            assert other.status_code == 405
+        for path in ("/v1/status", "/metrics", "/v1/campaigns/commute/rounds/1/close", "/healthz"):
+            asked = {**page, "Access-Control-Request-Method": "GET"}
+            for told in (client.options(path, headers=asked), client.get(path, headers=page)):
+                assert not any(name.startswith("access-control") for name in told.headers)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "wanted"),
     [
@@ -83,6 +112,7 @@ def test_every_answer_to_a_report_is_signed_for_that_report():
                 assert found == (Answer(wanted) if other == wire else None)
 
 
+@pytest.mark.exhaust
 def test_a_body_beyond_the_limit_is_refused_while_it_is_read(monkeypatch):
     monkeypatch.setattr(limits, "SECONDS", 0.5)
     world = World(campaign())
@@ -134,6 +164,7 @@ def test_a_store_that_fails_acknowledges_nothing(monkeypatch):
         assert client.post("/v1/reports", content=message(world.campaign, DEVICES[0])).status_code == 202
 
 
+@pytest.mark.exhaust
 def test_a_thousand_bad_requests_leave_counters_and_nothing_else():
     world = World(campaign())
     with served(world) as client:
@@ -168,6 +199,7 @@ def test_the_owner_closes_a_round_over_http():
         assert client.get("/v1/campaigns/commute/round").json()["round"] == 2
 
 
+@pytest.mark.exhaust
 def test_the_owners_command_closes_a_round(tmp_path):
     world = World(campaign(rounds=BY_HAND, minimum=1))
     (tmp_path / "commute.toml").write_bytes(world.campaign.signed)
@@ -202,6 +234,7 @@ def test_watchers_cannot_see_one_report():
         assert {"dovetail_messages", "dovetail_rounds", "dovetail_batches_waiting"} <= set(families)
 
 
+@pytest.mark.exhaust
 def test_accepted_reports_are_told_in_tens_when_their_round_closes():
     world = World(campaign(minimum=5))
     with served(world) as client:
@@ -221,6 +254,7 @@ def test_accepted_reports_are_told_in_tens_when_their_round_closes():
         assert accepted() == {"accepted": 20.0}
 
 
+@pytest.mark.exhaust
 def test_status_shows_what_waits_in_tens():
     world = World(campaign(minimum=20))
     with served(world) as client:
@@ -254,18 +288,19 @@ def test_logs_name_no_device_no_address_and_no_report():
     assert not any(word in text for word in ("canary", "testclient", "127.0.0.1", *names))
 
 
+@pytest.mark.exhaust
 def test_what_was_submitted_before_the_end_is_durable_after_it():
     world = World(campaign())
     service = ShufflerService(world.shuffler, world.clock)
     service.start()
     told = [service.submit(message(world.campaign, device)) for device in DEVICES]
-    service._checkers.shutdown(wait=True)
-    service._writer.stop()
+    service._finish()
     assert [each.result(timeout=PATIENCE).kind for each in told] == ["accepted"] * len(DEVICES)
     assert world.store.rounds("commute")[0].count == len(DEVICES)
     service.stop()
 
 
+@pytest.mark.exhaust
 def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
     monkeypatch.setattr(limits, "SECONDS", 6 * PATIENCE)
     world, clock = World(campaign()), LoopClock(monkeypatch)

@@ -30,8 +30,8 @@ from dovetail.collect.simulate.faults import FaultRates, MessageFate, Role, Seed
 from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, simulate
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError, ParameterError
-from dovetail.report.document import Missing
-from dovetail.shuffle.sampling.dummies import TruncatedGeometric
+from dovetail.core.missing import Missing
+from dovetail.shuffle.sampling.dummies import TruncatedGaussian, TruncatedGeometric
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import Role as KeyRole
 from dovetail_protocol.keys import RoleKeys
@@ -107,6 +107,7 @@ def opened(simulation_: Simulation) -> np.ndarray:
 # Laws
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("small", "late"),
     tiered(
@@ -122,6 +123,7 @@ def test_every_rule_accounts_for_every_report_among_dummies(small: str, late: st
     assert all((np.abs(each.value - each.truth) * each.n <= RULE["reach"] + 1.5).all() for each in found.results)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("dies_at", tiered(range(1, 72), first=lambda at: at in (22, 30, 33)))
 def test_a_crash_between_closing_and_delivery_never_draws_dummies_again(
     dies_at: int, monkeypatch: pytest.MonkeyPatch
@@ -144,12 +146,14 @@ def test_a_crash_between_closing_and_delivery_never_draws_dummies_again(
     assert (batch.count, batch.n, batch.smallest) == (DEVICES, DEVICES, DEVICES)
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_is_sent_again_has_the_same_dummies() -> None:
     story = Story(fates=["lost", "repeated", "unanswered"])
     story.play()
     assert story.simulation.verdict().changed == 0 and len(story.simulation.audit._batches) == 1
 
 
+@pytest.mark.exhaust
 def test_dummies_have_their_law_and_look_like_reports(rng: Entropy) -> None:
     campaign = world().campaign
     law = added_dummies(campaign)
@@ -240,6 +244,7 @@ def test_a_shuffler_that_adds_none_or_others_is_noticed() -> None:
         {"people": 10**6},
         {"dummies": (1, 2)},
         {"dummies": (0, 1, 1)},
+        {"dummies": (1, 2, 3, 1)},
     ],
 )
 def test_a_header_states_both_or_neither(change: dict[str, Any]) -> None:
@@ -251,6 +256,7 @@ def test_a_header_states_both_or_neither(change: dict[str, Any]) -> None:
         Header.read(replace(good, **change).sign(key), key.verifying_key())
 
 
+@pytest.mark.exhaust
 def test_estimates_and_promises_say_whose_noise_it_is() -> None:
     story = Story()
     story.play()
@@ -274,6 +280,28 @@ def test_estimates_and_promises_say_whose_noise_it_is() -> None:
     told = explain(world().campaign)
     assert any(line.name == "trust" and "about 13 dummies of each answer" in line.words for line in told.lines)
     assert any("who takes part trusts the shuffler" in warning for warning in told.warnings)
+
+
+GAUSSIAN = {"epsilon": 1.0, "delta": 1e-3, "variance": "27/2", "reach": 17}
+
+
+@pytest.mark.exhaust
+def test_gaussian_dummies_are_drawn_stated_and_subtracted(rng: Entropy) -> None:
+    made = ThrowawayCampaign.of(tables(rounds=1, dummies=GAUSSIAN), DEVICES)
+    law = added_dummies(made.campaign)
+    assert law is not None and law_of(law) == (27, 2, 17, 2)
+    drawn = [BatchDummies.draw(made.campaign, 1, rng) for _ in range(1000)]
+    counts = np.concatenate([np.bincount(one._symbols, minlength=K) for one in drawn])
+    assert isinstance(law.noise, TruncatedGaussian)
+    expect_law(np.bincount(counts, minlength=2 * law.reach + 1), law.noise.masses)
+    found = simulate(made, faults=FaultRates(loss=0.0, duplicate=0.0, delay=0.0, crash=0.0), seed=5)
+    assert found.sound and [result.n for result in found.results] == [DEVICES]
+    assert (np.abs(found.results[0].value - found.results[0].truth) * DEVICES <= law.reach + 1.5).all()
+    header = Header("a", "0" * 64, "0" * 32, (1,), 20, "0" * 64, {}, people=10, dummies=law_of(law))
+    key = made.shuffler.signing
+    assert key is not None and Header.read(header.sign(key), key.verifying_key()) == header
+    promise = batch_guarantee(made.campaign, ReleasedBatch(1, 500, 500, 500)).central
+    assert not isinstance(promise, Missing) and 0.5 < promise.epsilon <= 1.0
 
 
 def test_rounds_compose_and_two_versions_in_a_batch_void_the_promise() -> None:
@@ -306,12 +334,16 @@ def expect_refused(campaign: dict[str, Any], message: str) -> None:
         ({"dummies": {}}, "go together: give both or neither"),
         ({"promise": {"delta": 1e-3}}, "go together: give both or neither"),
         ({"promise": {"delta": 1e-3, "trust": "nobody"}}, "must be one of local, shuffler, users"),
-        ({"promise": {"delta": 1e-3, "trust": "users"}}, '"none" and .* go together'),
+        ({"promise": {"delta": 1e-3, "trust": "users"}}, '"users" goes with .*"none"'),
         ({"groups": {"names": ["north", "south"]}}, "without public"),
         ({"randomizer": {"name": "hadamard", "k": 4, "epsilon": 2.0}}, "go with the randomizer krr"),
         ({"dummies": {**RULE, "epsilon": 1e-9}}, r"in \[dummies\]: `epsilon` must be"),
         ({"dummies": {**RULE, "epsilon": "one"}}, "`dummies.epsilon` must be"),
         ({"dummies": {**RULE, "more": 1}}, "`dummies.more` is not a key"),
+        ({"dummies": {**GAUSSIAN, "variance": "2"}}, r"in \[dummies\]: .* do not keep epsilon 1 with delta 0.001"),
+        ({"dummies": {**GAUSSIAN, "reach": 5}}, r"in \[dummies\]: .* do not keep epsilon 1 with delta 0.001"),
+        ({"dummies": {**GAUSSIAN, "variance": "54/4"}}, "`dummies.variance` must be a fraction above 0 in lowest"),
+        ({"dummies": {**GAUSSIAN, "variance": "a lot"}}, "`dummies.variance` must be a fraction above 0 in lowest"),
         (
             {"randomizer": {"name": "krr", "k": 1 << 20, "epsilon": 2.0}},
             "asks for 13,631,488 dummies in each batch, more than 1,000,000: join answers",
@@ -334,15 +366,20 @@ def test_versions_are_not_served_side_by_side_where_dummies_hide_one_of_them() -
     assert CampaignRegistry.of([newer], [made.shuffler]).newest["commute"].campaign.version == 2
 
 
-def test_the_owner_drafts_such_a_campaign_and_is_told_what_it_takes(tmp_path: Path) -> None:
+@pytest.mark.exhaust
+@pytest.mark.parametrize(("count", "gaussian"), [(4, False), (12, True)])
+def test_the_owner_drafts_such_a_campaign_and_is_told_what_it_takes(
+    count: int, gaussian: bool, tmp_path: Path
+) -> None:
     held = {role: keys_of(tmp_path, role) for role in ROLES}
-    words = ["new", "--id", "commute", "--question", "How?", "--count", "4", "--manual", "--minimum", "50"]
+    words = ["new", "--id", "commute", "--question", "How?", "--count", str(count), "--manual", "--minimum", "50"]
     words += [word for role, place in held.items() for word in (f"--{role}", str(place))]
     words += ["--http", "http://127.0.0.1:8401", "--out", str(tmp_path / "campaign.toml"), "--dummies", "1"]
     done = CliRunner().invoke(app, [*words, "--categories", "walk,bike,car", "--epsilon", "10"])
     assert done.exit_code == 0, done.output
     made = draft_campaign((tmp_path / "campaign.toml").read_bytes())
     assert made.dummies is not None and made.promise.trust == "shuffler"
+    assert (made.dummies.variance is not None) == gaussian
     together = explain(made).together
     assert not isinstance(together, Missing) and together.epsilon is not None and 0.9 < together.epsilon <= 1.0
     with pytest.raises(ParameterError, match="--dummies go with the randomizer krr"):

@@ -69,6 +69,7 @@ def orders(n, size, rng):
         yield tuple(shelf.body)
 
 
+@pytest.mark.exhaust
 def test_every_order_of_a_batch_in_parts_has_the_same_probability():
     found = Counter(orders(4, 2, rng_of("every order of a batch in parts")))
     cells, even = law(4)
@@ -98,6 +99,7 @@ def test_the_order_belongs_to_the_secret_and_not_to_where_reports_lie():
     assert (order != batch_in_parts.keyed_order(other, tags)).any()
 
 
+@pytest.mark.exhaust
 def test_tags_are_read_page_by_page_and_none_is_lost(monkeypatch):
     world = in_parts()
     world.send(*range(7))
@@ -106,6 +108,7 @@ def test_tags_are_read_page_by_page_and_none_is_lost(monkeypatch):
     assert len(world.analyzer.only().entries) == len(set(world.analyzer.only().entries)) == 7
 
 
+@pytest.mark.exhaust
 def test_a_batch_goes_in_parts_of_the_size_that_is_asked_for():
     world = in_parts(3)
     world.send(*range(8), value=2)
@@ -189,6 +192,7 @@ def half_built(world, monkeypatch, after=2):
     assert world.states()[1] == "releasing"
 
 
+@pytest.mark.exhaust
 def test_building_goes_on_without_a_restart_and_with_the_size_that_the_parts_have(monkeypatch):
     world = in_parts(2)
     world.send(*range(6))
@@ -200,6 +204,7 @@ def test_building_goes_on_without_a_restart_and_with_the_size_that_the_parts_hav
     assert batch.header.parts == 3 and b"".join(batch.entries[:4]) == b"".join(kept)
 
 
+@pytest.mark.exhaust
 def test_the_secret_of_an_order_lies_sealed_and_only_until_the_batch_is_built(monkeypatch, tmp_path):
     drawn = []
     real = batch_in_parts.keyed_order
@@ -214,6 +219,7 @@ def test_the_secret_of_an_order_lies_sealed_and_only_until_the_batch_is_built(mo
     assert not found_in(tmp_path, sealed) and not found_in(tmp_path, drawn[0])
 
 
+@pytest.mark.exhaust
 def test_a_half_built_batch_whose_key_is_gone_is_taken_back_and_its_round_lost(monkeypatch):
     world = in_parts(2)
     world.send(*range(6))
@@ -227,6 +233,7 @@ def test_a_half_built_batch_whose_key_is_gone_is_taken_back_and_its_round_lost(m
     assert world.states()[1] == "delivered" and world.analyzer.only().header.count == 6
 
 
+@pytest.mark.exhaust
 def test_a_half_built_batch_whose_secret_does_not_open_is_built_anew(monkeypatch):
     world = in_parts(2)
     world.send(*range(6))
@@ -247,6 +254,7 @@ def test_a_half_built_batch_whose_secret_does_not_open_is_built_anew(monkeypatch
     assert len(set(entries)) == 6 and b"".join(entries[:4]) != b"".join(kept)
 
 
+@pytest.mark.exhaust
 def test_whoever_drops_another_round_leaves_a_half_built_batch_alone(monkeypatch):
     other = campaign(id="ferry", minimum=5)
     world = World(campaign(minimum=5), others=[other], settings=ShufflerSettings(part_reports=2))
@@ -262,6 +270,7 @@ def test_whoever_drops_another_round_leaves_a_half_built_batch_alone(monkeypatch
     assert b"".join(world.analyzer.only().entries[:4]) == b"".join(kept)
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_misses_a_report_is_taken_back_and_built_anew(monkeypatch):
     """As when another replica merges one into the round while its tags are read."""
     world = in_parts(2)
@@ -290,6 +299,7 @@ def test_an_interrupted_delivery_goes_on_with_the_parts_that_are_missing():
     assert world.states()[1] == "delivered" and len(set(world.analyzer.only().entries)) == 10
 
 
+@pytest.mark.exhaust
 def test_a_delivery_that_gets_on_is_tried_again_soon():
     world = in_parts(1)
     world.send(*range(12))
@@ -305,6 +315,7 @@ def test_a_delivery_that_gets_on_is_tried_again_soon():
     assert world.states()[1] == "delivered"
 
 
+@pytest.mark.exhaust
 def test_an_order_private_batch_goes_in_parts_in_the_order_of_its_shuffler(tmp_path):
     made = campaign(shuffle=public(tmp_path), minimum=3)
     world = World(made, fitted=fit(made, tmp_path), settings=ShufflerSettings(part_reports=2))

@@ -153,6 +153,7 @@ def test_only_the_owner_can_ask_for_a_close(command, place):
     assert "no shuffler answers" in str(found.exception)
 
 
+@pytest.mark.exhaust
 def test_a_second_shuffler_with_another_vault_says_why_it_does_not_start(place, capsys):
     service, _ = assemble(load(place / "shuffler.toml"), place)
     with pytest.raises(ConfigError, match="another shuffler works on this database with another `vault`"):

@@ -61,6 +61,7 @@ def test_a_report_that_counted_for_another_campaign_is_not_said_to_count_for_thi
     assert world.deliver([message(world.campaign, ONE)]) == ["accepted"]
 
 
+@pytest.mark.exhaust
 def test_a_second_report_of_a_device_is_refused_and_the_first_one_stays():
     world = World(campaign(minimum=1))
     world.send(0, value=1)
@@ -69,6 +70,7 @@ def test_a_second_report_of_a_device_is_refused_and_the_first_one_stays():
     assert world.analyzer.only().values(world.campaign) == [1]
 
 
+@pytest.mark.exhaust
 def test_a_report_of_the_next_round_is_taken_and_one_beyond_is_too_early():
     world = World(campaign())
     assert world.send(0, round=2) + world.send(0, round=3) == ["accepted", "too_early"]
@@ -81,6 +83,7 @@ def test_a_report_before_the_first_round_is_taken_for_it():
     assert early.send(0, round=1) + early.send(0, round=2) == ["accepted", "too_early"]
 
 
+@pytest.mark.exhaust
 def test_late_reports_are_refused_where_the_rule_says_so():
     world = World(campaign(minimum=1, late="refuse"))
     world.send(0)
@@ -89,6 +92,7 @@ def test_late_reports_are_refused_where_the_rule_says_so():
     assert world.states() == {1: "delivered", 2: "open"}
 
 
+@pytest.mark.exhaust
 def test_late_reports_join_the_running_round_where_the_rule_says_so():
     world = World(campaign(minimum=1, late="next"))
     world.send(0)
@@ -112,6 +116,7 @@ def test_a_report_is_never_counted_again_after_its_digest_is_forgotten():
     assert sum(batch.header.count for batch in world.analyzer.batches.values()) == 2
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("late", ["refuse", "next"])
 def test_a_retry_of_a_released_report_is_acknowledged_and_counts_nowhere(late):
     world = World(campaign(minimum=1, late=late))
@@ -186,6 +191,7 @@ def test_a_report_in_the_name_of_another_device_is_refused():
     assert world.deliver([message(world.campaign, Forger(TWO.secret))]) == ["signature"]
 
 
+@pytest.mark.exhaust
 def test_ten_thousand_bad_messages_are_counted_and_leave_no_row():
     world = World(campaign())
     bad = [os.urandom(100) for _ in range(9_000)] + [message(world.campaign, ONE)[:-1]] * 1_000
@@ -205,6 +211,7 @@ def test_refusals_say_nothing_of_who_and_what():
         assert not hostile or hostile.hex()[-16:] not in answer.detail
 
 
+@pytest.mark.exhaust
 def test_a_device_that_sends_too_often_is_told_when_to_come_back():
     world = World(campaign(), settings=ShufflerSettings(per_device_per_minute=3))
     report = message(world.campaign, ONE)
@@ -256,6 +263,7 @@ def test_a_report_sealed_again_under_a_new_version_counts_once():
     assert world.store.rounds("commute")[0].count == 1
 
 
+@pytest.mark.exhaust
 def test_rounds_by_hand_open_when_the_one_before_is_closed():
     world = World(campaign(rounds=BY_HAND))
     assert world.states() == {1: "open"}

@@ -24,6 +24,7 @@ def lose_key(world, number=1):
     (vault(world) / f"commute-{number}.key").unlink()
 
 
+@pytest.mark.exhaust
 def test_a_lost_key_loses_its_round_and_no_other_one(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.send(0, 1)
@@ -36,6 +37,7 @@ def test_a_lost_key_loses_its_round_and_no_other_one(tmp_path):
     assert world.analyzer.only().header.rounds == (2,)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("small", ["wait", "merge", "drop"])
 def test_a_lost_round_holds_up_none_whatever_becomes_of_small_rounds(tmp_path, small):
     world = World(campaign(minimum=2, small=small), folder=tmp_path)
@@ -62,6 +64,7 @@ def test_devices_are_told_that_the_round_is_lost_and_answer_the_next_one(tmp_pat
     assert world.send(1, round=2) == ["accepted"]
 
 
+@pytest.mark.exhaust
 def test_a_report_for_a_lost_round_joins_the_next_one_where_late_reports_do(tmp_path):
     world = World(campaign(late="next"), folder=tmp_path)
     lose_key(world)
@@ -70,6 +73,7 @@ def test_a_report_for_a_lost_round_joins_the_next_one_where_late_reports_do(tmp_
     assert world.store.rounds("commute")[1].count == 1
 
 
+@pytest.mark.exhaust
 def test_a_campaign_by_hand_goes_on_with_the_next_round(tmp_path):
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
     world.send(0, 1)
@@ -80,6 +84,7 @@ def test_a_campaign_by_hand_goes_on_with_the_next_round(tmp_path):
     assert world.close(2) == "released"
 
 
+@pytest.mark.exhaust
 def test_a_key_that_is_there_again_brings_its_round_back_with_every_report(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.send(0, 1)
@@ -93,6 +98,7 @@ def test_a_key_that_is_there_again_brings_its_round_back_with_every_report(tmp_p
     assert world.states()[1] == "delivered" and world.analyzer.only().header.count == 2
 
 
+@pytest.mark.exhaust
 def test_a_round_that_comes_back_too_small_waits_on_and_is_not_dropped(tmp_path):
     world = World(campaign(minimum=2, small="wait"), folder=tmp_path)
     world.send(0)
@@ -125,6 +131,7 @@ def test_the_owner_drops_a_lost_round_once_and_for_ever(tmp_path):
     assert world.deliver(reports) == ["accepted"] * 2, "a retry is known and counts nowhere"
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("state", "minimum"), [("open", 9), ("delivered", 2)])
 def test_nobody_drops_a_round_that_can_be_released_or_was(tmp_path, state, minimum):
     world = World(campaign(minimum=minimum), folder=tmp_path)
@@ -140,6 +147,7 @@ def test_nobody_drops_a_round_that_can_be_released_or_was(tmp_path, state, minim
     assert world.store.rounds("commute")[0].count == 2
 
 
+@pytest.mark.exhaust
 def test_a_close_is_no_word_to_drop_and_the_other_way_round(tmp_path):
     """Neither the challenge nor the signature of one action serves the other, in any mixture of them."""
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
@@ -168,6 +176,7 @@ def test_a_signature_that_does_not_say_what_it_is_for_drops_and_closes_nothing(t
                 act("commute", 1, challenge + word, world.clock.now())
 
 
+@pytest.mark.exhaust
 def test_a_drop_that_an_observer_has_kept_drops_nothing_while_the_key_is_away(tmp_path):
     """It was refused for a healthy round; who saw it sends it again when the key file is away for a second."""
     world = World(campaign(minimum=2), folder=tmp_path)
@@ -200,6 +209,7 @@ def spoil(world, number=1):
     world.store._database.write(lambda connection: connection.exec_driver_sql(statement))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("small", one_in(2, ["wait", "merge"]))
 def test_a_round_that_does_not_open_stops_no_other_one_and_its_owner_may_drop_it(tmp_path, caplog, small):
     world = World(campaign(minimum=2, small=small), folder=tmp_path)
@@ -225,6 +235,7 @@ def two(folder, **rules):
     return World(campaign(**rules), folder=folder), World(campaign(**rules), folder=folder)
 
 
+@pytest.mark.exhaust
 def test_a_second_shuffler_with_another_vault_does_not_start_and_takes_nothing(tmp_path):
     world, other = two(tmp_path, minimum=2)
     world.send(0, 1)
@@ -235,6 +246,7 @@ def test_a_second_shuffler_with_another_vault_does_not_start_and_takes_nothing(t
     assert world.states()[1] == "delivered" and world.analyzer.only().header.count == 2
 
 
+@pytest.mark.exhaust
 def test_shufflers_that_share_the_vault_share_the_database(tmp_path):
     world, other = two(tmp_path, minimum=2)
     assert world.send(0) + other.send(1) == ["accepted"] * 2
@@ -280,6 +292,7 @@ def test_a_vault_that_is_not_mounted_loses_no_round(tmp_path):
     assert world.shuffler.ready() and world.states()[1] == "delivered"
 
 
+@pytest.mark.exhaust
 def test_the_first_shuffler_may_come_back_when_one_with_an_empty_vault_was_started_instead(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.send(0, 1)
@@ -317,6 +330,7 @@ def test_a_damaged_key_loses_its_round_and_no_start_is_refused(tmp_path):
 # seen from outside
 
 
+@pytest.mark.exhaust
 def test_a_lost_round_stands_in_health_status_and_metrics_and_is_dropped_by_its_owner(tmp_path):
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
     with served(world) as client:

@@ -5,7 +5,7 @@ import stat
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 from paho.mqtt.client import Client, MQTTMessage, MQTTv5
@@ -17,6 +17,7 @@ from tests.waiting import PATIENCE, until
 
 from dovetail.collect.shuffler.intake import Reply
 from dovetail.collect.shuffler.mqtt import _MOST as MOST
+from dovetail.collect.shuffler.mqtt import _ROOM as ROOM
 from dovetail.collect.shuffler.mqtt import BrokerSession, MqttSubscriber
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
@@ -47,8 +48,7 @@ def subscribed(world, url, session, **login):
     finally:
         subscriber.stop()
         service._stopping.set()
-        service._checkers.shutdown(wait=True)
-        service._writer.stop()
+        service._finish()
 
 
 @contextmanager
@@ -103,6 +103,7 @@ def test_each_message_is_answered_by_the_shuffler_and_a_retry_alike(mosquitto, s
         sender.close()
 
 
+@pytest.mark.exhaust
 def test_a_device_that_sends_too_often_is_told_to_wait(mosquitto, session):
     world = World(campaign(id="often"))
     wire = message(world.campaign, DEVICES[0])
@@ -113,6 +114,7 @@ def test_a_device_that_sends_too_often_is_told_to_wait(mosquitto, session):
     assert told[:60] == [ACCEPTED] * 60 and told[60] == refusal_event("rate_limited", 1.0)
 
 
+@pytest.mark.exhaust
 def test_what_comes_while_the_shuffler_is_away_waits_at_the_broker(mosquitto, session):
     world = World(campaign(id="second"))
     with subscribed(world, mosquitto.url, session):
@@ -182,6 +184,7 @@ def test_a_session_that_cannot_be_written_is_refused_with_the_key_to_set(tmp_pat
         BrokerSession.open(tmp_path / "absent" / "mqtt.session")
 
 
+@pytest.mark.exhaust
 def test_after_a_change_of_keys_old_messages_are_answered_and_their_topic_is_left(mosquitto, session):
     world = World(campaign(id="turned"))
     with subscribed(world, mosquitto.url, session):
@@ -211,6 +214,7 @@ def test_after_a_change_of_keys_old_messages_are_answered_and_their_topic_is_lef
     assert count(newer) == 1
 
 
+@pytest.mark.exhaust
 def test_a_change_of_keys_keeps_the_session_and_what_waits_in_it(mosquitto, session):
     world = World(campaign(id="both"))
     with subscribed(world, mosquitto.url, session):
@@ -291,6 +295,7 @@ class Stuck:
             told.set_result(Reply("accepted"))
 
 
+@pytest.mark.exhaust
 def test_a_flood_waits_at_the_broker_and_comes_when_there_is_room(mosquitto, session):
     world = World(campaign(id="flood"))
     with subscribed(world, mosquitto.url, session) as subscriber:
@@ -307,18 +312,39 @@ def test_a_flood_waits_at_the_broker_and_comes_when_there_is_room(mosquitto, ses
         assert len(stuck.taken) == 2 * MOST + 1 and b"unasked" not in {wire for wire, _ in stuck.taken}
 
 
-def test_a_broker_that_hands_over_more_than_it_may_fills_no_memory(session):
+def test_a_broker_that_hands_over_more_than_it_may_fills_no_memory_and_loses_nothing(session):
     world = World(campaign(id="liar"))
     stuck = Stuck(world)
     subscriber = MqttSubscriber(stuck, "mqtt://127.0.0.1:1", session=session)
-    for number in range(1, 10 * MOST):
-        handed = MQTTMessage(mid=number)
-        handed.qos, handed.payload = 1, b"more"
-        subscriber._on_message(None, None, handed)
-    assert len(stuck.taken) == 2 * MOST
+
+    def hand_over():
+        for number in range(10 * ROOM):
+            handed = MQTTMessage(mid=1 + number)
+            handed.qos, handed.payload = 1, b"%d" % number
+            subscriber._on_message(None, None, handed)
+
+    reader = Thread(target=hand_over, daemon=True)
+    reader.start()
+    until(lambda: len(stuck.taken) >= ROOM)
+    assert subscriber._room.acquire(blocking=False) is False and len(stuck.taken) == ROOM
     stuck.let_go()
-    subscriber._on_message(None, None, handed)
-    assert len(stuck.taken) == 2 * MOST + 1
+    reader.join(PATIENCE)
+    assert [wire for wire, _ in stuck.taken] == [b"%d" % number for number in range(10 * ROOM)]
+
+
+def test_a_subscriber_stops_while_it_waits_for_room(session):
+    world = World(campaign(id="liar"))
+    stuck = Stuck(world)
+    subscriber = MqttSubscriber(stuck, "mqtt://127.0.0.1:1", session=session)
+    handed = MQTTMessage(mid=1)
+    handed.qos, handed.payload = 1, b"more"
+    for _ in range(ROOM):
+        subscriber._on_message(None, None, handed)
+    reader = Thread(target=subscriber._on_message, args=(None, None, handed), daemon=True)
+    reader.start()
+    subscriber.stop()
+    reader.join(PATIENCE)
+    assert not reader.is_alive() and len(stuck.taken) == ROOM
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def test_parts_of_other_reports_or_of_another_batch_do_not_stand():
     assert len(set(codes)) == len(codes)
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_somebody_made_too_small_is_not_built_on(monkeypatch):
     """Not even where no part stands yet, and every number says what is left."""
     world = in_parts(2)

@@ -3,12 +3,14 @@
 from itertools import count
 from threading import Barrier, Semaphore
 
+import pytest
 from tests.collect.shuffler.world import World, campaign
 from tests.waiting import PATIENCE
 
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 
 
+@pytest.mark.exhaust
 def test_parts_are_sent_at_the_same_time_and_go_on_where_one_of_them_failed(monkeypatch):
     world = World(campaign(minimum=5), settings=ShufflerSettings(part_reports=1, parts_at_once=3))
     together, real, read = Barrier(3), world.analyzer.send_part, world.store.part

@@ -25,6 +25,7 @@ def refused_world(folder, **rules):
     return world
 
 
+@pytest.mark.exhaust
 def test_a_refused_batch_is_named_with_its_round_and_reason_until_it_is_counted(tmp_path):
     world = refused_world(tmp_path)
     assert world.shuffler.refused_batches() == {"commute": {1: "round"}}
@@ -44,6 +45,7 @@ def test_a_refused_batch_holds_up_no_other_round(tmp_path):
     assert world.states()[1] == "released" and len(world.analyzer.batches) == 2
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_cannot_be_read_holds_up_no_other_one(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.analyzer.failing = True
@@ -67,6 +69,7 @@ def test_a_batch_that_cannot_be_read_holds_up_no_other_one(tmp_path):
     assert list(world.analyzer.batches) == [second.id]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("missing", [[1 << 63], [3], [0, 0], [0, 1, 2, 2], [10**30]])
 def test_an_analyzer_that_lacks_parts_that_are_not_there_holds_up_no_other_batch(missing, monkeypatch):
     world = World(campaign(minimum=2), settings=ShufflerSettings(part_reports=1))
@@ -88,6 +91,7 @@ def test_an_analyzer_that_lacks_parts_that_are_not_there_holds_up_no_other_batch
     assert set(world.analyzer.batches) == {first.id, second.id}
 
 
+@pytest.mark.exhaust
 def test_the_owner_gives_a_refused_batch_up_once_and_for_ever(tmp_path):
     world = refused_world(tmp_path)
     reports = [message(world.campaign, device) for device in DEVICES[2:4]]
@@ -102,6 +106,7 @@ def test_the_owner_gives_a_refused_batch_up_once_and_for_ever(tmp_path):
     assert world.deliver(reports) == ["late", "late"]
 
 
+@pytest.mark.exhaust
 def test_rounds_merged_into_a_refused_one_are_given_up_with_it(tmp_path):
     world = World(campaign(minimum=3, small="merge"), folder=tmp_path)
     world.analyzer.refused.add(2)
@@ -115,6 +120,7 @@ def test_rounds_merged_into_a_refused_one_are_given_up_with_it(tmp_path):
     assert (world.states()[1], world.states()[2]) == ("merged", "dropped")
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_may_still_be_counted_is_not_given_up(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.analyzer.failing = True  # away, or its disk is full
@@ -133,6 +139,7 @@ def test_a_batch_that_may_still_be_counted_is_not_given_up(tmp_path):
     assert world.shuffler.refused_batches() == {}
 
 
+@pytest.mark.exhaust
 def test_a_drop_is_in_the_audit_log_once_and_before_it_has_effect(tmp_path):
     world = refused_world(tmp_path)
     log = AuditLog.of(OWNER, tmp_path / "server.key")
@@ -147,6 +154,7 @@ def test_a_drop_is_in_the_audit_log_once_and_before_it_has_effect(tmp_path):
     assert log.path.read_text().count("round dropped") == 1
 
 
+@pytest.mark.exhaust
 def test_a_refused_batch_stands_in_health_status_and_metrics_and_is_dropped_by_its_owner(tmp_path, capsys):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.analyzer.refused.add(1)

@@ -43,6 +43,7 @@ def test_duplicates_and_forgeries_do_not_fill_a_batch_and_one_more_report_does()
     assert world.analyzer.sent == 1
 
 
+@pytest.mark.exhaust
 def test_a_round_that_waits_takes_reports_beside_the_next_one_and_never_shares_a_batch():
     world = World(campaign(minimum=3, small="wait"))
     world.send(0, 1, value=1)
@@ -124,6 +125,7 @@ def test_the_owner_closes_rounds_by_hand_and_nobody_else():
     assert world.send(0, round=2) == ["accepted"]
 
 
+@pytest.mark.exhaust
 def test_a_round_by_hand_with_too_few_reports_stays_open_where_it_waits():
     world = World(campaign(rounds=BY_HAND, minimum=2))
     world.send(0)
@@ -132,6 +134,7 @@ def test_a_round_by_hand_with_too_few_reports_stays_open_where_it_waits():
     assert close(world) == "released"
 
 
+@pytest.mark.exhaust
 def test_a_close_that_an_observer_has_kept_closes_nothing_later():
     """The owner closed too early; who saw it sends it again when the round has just enough reports."""
     world = World(campaign(rounds=BY_HAND, minimum=2))
@@ -189,6 +192,7 @@ def test_only_rounds_that_are_there_can_be_closed(number, kind):
     assert refused.value.kind == kind
 
 
+@pytest.mark.exhaust
 def test_rounds_that_close_by_the_clock_are_not_closed_by_hand():
     world = World(campaign())
     with pytest.raises(Refusal, match="by the clock"):
@@ -244,6 +248,7 @@ def test_a_key_that_outlived_its_batch_is_destroyed_at_the_next_start(monkeypatc
     assert world.link_keys.key("commute", 1) is None
 
 
+@pytest.mark.exhaust
 def test_what_another_replica_merges_into_a_round_that_is_being_built_is_not_lost(monkeypatch, tmp_path):
     rule = campaign(small="merge", minimum=5, close_at=5)
     world, other = World(rule, folder=tmp_path), World(rule, folder=tmp_path)
@@ -267,6 +272,7 @@ def test_what_another_replica_merges_into_a_round_that_is_being_built_is_not_los
     assert (batch.header.rounds, batch.header.count, len(batch.entries)) == ((1, 2), 8, 8)
 
 
+@pytest.mark.exhaust
 def test_a_crash_in_a_merge_keeps_count_of_what_gave_way(monkeypatch):
     world = World(campaign(minimum=2, small="merge"))
     world.send(0)
@@ -316,6 +322,7 @@ def test_a_failing_analyzer_is_asked_again_later_and_later_and_counts_once():
     assert world.analyzer.sent == sent
 
 
+@pytest.mark.exhaust
 def test_one_broken_campaign_stops_no_other_one(monkeypatch):
     other = campaign(id="other", minimum=1)
     world = World(campaign(minimum=1), others=[other])
@@ -334,6 +341,7 @@ def test_one_broken_campaign_stops_no_other_one(monkeypatch):
     assert [round.state for round in world.store.rounds("other")] == ["released", "open"]
 
 
+@pytest.mark.exhaust
 def test_refused_messages_and_digests_are_kept_as_long_as_the_operator_says():
     world = World(campaign(minimum=1))
     report = message(world.campaign, DEVICES[0])
@@ -344,6 +352,7 @@ def test_refused_messages_and_digests_are_kept_as_long_as_the_operator_says():
     assert world.deliver([report]) == ["late"]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("step", ["add_part", "finish_batch"])
 def test_a_release_that_a_full_disk_has_stopped_goes_on_without_a_restart(step, monkeypatch):
     world = World(campaign(minimum=2))

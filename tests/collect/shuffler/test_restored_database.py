@@ -39,6 +39,7 @@ def entries(world):
     return found
 
 
+@pytest.mark.exhaust
 def test_database_back_and_keys_gone_loses_what_waited_and_goes_on(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.send(0, 1)
@@ -89,6 +90,7 @@ def test_keys_back_and_database_older_releases_nothing_twice(tmp_path, rounds):
     assert [batch.header.rounds for batch in world.analyzer.batches.values()].count((1,)) == 1
 
 
+@pytest.mark.exhaust
 def test_a_round_that_the_vault_knows_to_be_over_is_over_for_devices_and_watchers_and_not_lost(tmp_path):
     world = World(campaign(minimum=2, close_at=2), folder=tmp_path)
     world.deliver([message(world.campaign, DEVICES[0])])
@@ -104,6 +106,7 @@ def test_a_round_that_the_vault_knows_to_be_over_is_over_for_devices_and_watcher
     assert round_now(world.shuffler, world.campaign, world.clock.now()) == {"round": 1, "state": "over"}
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("when", ["round 1 was open", "round 1 was unknown"])
 def test_after_a_restore_a_retry_of_what_was_released_joins_no_later_round(tmp_path, when):
     """Its device never heard the answer; the older database does not know that the report has left."""
@@ -128,6 +131,7 @@ def test_after_a_restore_a_retry_of_what_was_released_joins_no_later_round(tmp_p
     assert len(entries(world)) == 5 and len(world.analyzer.batches) == 2
 
 
+@pytest.mark.exhaust
 def test_after_a_restore_a_retry_of_what_had_joined_a_forgotten_round_counts_nowhere_again(tmp_path):
     """It was made for a round that is known to be over, came late, and left with the next one."""
     world = World(campaign(minimum=2, late="next"), folder=tmp_path)
@@ -199,6 +203,7 @@ def test_database_back_and_vault_gone_counts_no_recorded_message_again(tmp_path,
     assert (4,) in [batch.header.rounds for batch in world.analyzer.batches.values()]
 
 
+@pytest.mark.exhaust
 def test_after_the_vault_is_replaced_late_reports_of_later_rounds_join_the_next_one_again(tmp_path):
     world = World(campaign(minimum=2, late="next"), folder=tmp_path)
     world.replace_vault()
@@ -210,6 +215,7 @@ def test_after_the_vault_is_replaced_late_reports_of_later_rounds_join_the_next_
     assert world.send(1, round=1) == ["lost"] and world.send(2, round=2) == ["accepted"]
 
 
+@pytest.mark.exhaust
 def test_a_vault_that_is_replaced_while_the_clock_is_not_believed_forgets_up_to_the_right_time(tmp_path):
     """The restored database says an older time, and the shuffler starts by that until somebody confirms another."""
     world = World(campaign(minimum=2, late="next"), folder=tmp_path)

@@ -43,6 +43,7 @@ def test_what_a_dead_process_has_half_built_is_released_by_a_living_one(two, mon
     assert dead.analyzer.sent == 0
 
 
+@pytest.mark.exhaust
 def test_a_key_that_a_dead_process_has_left_is_destroyed_by_a_living_one(two, monkeypatch):
     dead, living = two
     dead.send(0, 1)
@@ -55,6 +56,7 @@ def test_a_key_that_a_dead_process_has_left_is_destroyed_by_a_living_one(two, mo
     assert living.link_keys.key("commute", 1) is None
 
 
+@pytest.mark.exhaust
 def test_what_a_living_process_builds_is_left_alone_by_one_that_starts_and_turns(two, monkeypatch):
     living, starting = two
     living.send(*range(5))
@@ -73,6 +75,7 @@ def test_what_a_living_process_builds_is_left_alone_by_one_that_starts_and_turns
     assert (living.analyzer.only().header.count, starting.analyzer.sent) == (5, 0)
 
 
+@pytest.mark.exhaust
 def test_a_batch_is_sent_by_one_process_at_a_time(two, monkeypatch):
     first, second = two
     first.send(0, 1)
@@ -87,6 +90,7 @@ def test_a_batch_is_sent_by_one_process_at_a_time(two, monkeypatch):
     assert (first.analyzer.sent, second.analyzer.sent) == (1, 0)
 
 
+@pytest.mark.exhaust
 def test_a_batch_that_another_process_has_delivered_is_refused_no_more(two):
     first, second = two
     first.analyzer.refused, second.analyzer.refused = {1}, {1}
@@ -100,6 +104,7 @@ def test_a_batch_that_another_process_has_delivered_is_refused_no_more(two):
     assert second.shuffler.refused_batches() == {} and first.states()[1] == "delivered"
 
 
+@pytest.mark.exhaust
 def test_the_owner_closes_at_one_process_with_the_challenge_of_another_once(tmp_path):
     rule = campaign(rounds=BY_HAND, minimum=2)
     here, there = World(rule, folder=tmp_path), World(rule, folder=tmp_path)
@@ -125,6 +130,7 @@ def test_an_owner_is_asked_to_come_back_while_a_batch_is_built(tmp_path, monkeyp
     assert told.value.kind == "unavailable"
 
 
+@pytest.mark.exhaust
 def test_what_a_process_has_accepted_is_published_when_another_one_closes_the_round(two):
     closing, other = two
     other.send(0, 1)
@@ -173,6 +179,7 @@ def test_a_task_is_one_processs_until_it_ends(kind, request, tmp_path):
         store.close()
 
 
+@pytest.mark.exhaust
 def test_one_process_has_the_session_at_the_broker_and_another_one_takes_over(mosquitto, tmp_path):
     session, waiting = tmp_path / "mqtt.session", World(campaign())
     with subscribed(World(campaign()), mosquitto.url, session):
@@ -188,6 +195,7 @@ def test_one_process_has_the_session_at_the_broker_and_another_one_takes_over(mo
     free.release()
 
 
+@pytest.mark.exhaust
 def test_two_that_work_at_once_because_a_session_was_lost_release_a_round_once(two, monkeypatch):
     first, second = two
     first.send(*range(5))

@@ -74,12 +74,14 @@ def law(n):
     return orders_of_n, np.full(len(orders_of_n), 1 / len(orders_of_n))
 
 
+@pytest.mark.exhaust
 def test_every_order_of_a_batch_has_the_same_probability():
     found = Counter(orders(4, rng_of("every order of a batch")))
     cells, even = law(4)
     expect_law([found[cell] for cell in cells], even)
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_does_not_shuffle_is_caught(monkeypatch):
     monkeypatch.setattr(
         shuffled_batch, "uniform_order", lambda n, rng: shuffled_batch.ReleasedOrder(np.arange(n), None)

@@ -129,6 +129,7 @@ class Story(RuleBasedStateMachine):
             assert (self.world.link_keys.key("commute", round.number) is None) == (round.state != "open")
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("small", tiered(["wait", "drop", "merge"], first=lambda small: small == "merge"))
 def test_nothing_is_lost_and_nothing_is_doubled(small):
     story = type("Story", (Story,), {"small": small})

@@ -178,6 +178,7 @@ def test_the_record_follows_in_whole_minutes(clock, store):
     assert store.moment().time == BEGIN + 180.0 and store.moment().time % 60 == 0 and store.moment().booted % 60 == 0
 
 
+@pytest.mark.exhaust
 def test_a_jump_of_90_days_drops_no_round_and_refuses_no_later_report():
     world = World(campaign(minimum=5, small="drop"))
     with served(world) as client:

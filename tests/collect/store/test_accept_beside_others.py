@@ -91,6 +91,7 @@ def paused(
     return thread, go, found
 
 
+@pytest.mark.exhaust
 def test_two_processes_store_in_one_round_at_the_same_time(stores: list[DatabaseShufflerStore]) -> None:
     fill(stores[0], [1])
     thread, go, found = paused(stores[0], "INSERT INTO report", lambda: stores[0].accept([report(2), report(3)]))
@@ -101,6 +102,7 @@ def test_two_processes_store_in_one_round_at_the_same_time(stores: list[Database
     assert count(stores[0], 1) == len(stores[0].tags(BUSES, [1])) == 5
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("end", ["close", "begin"])
 def test_a_round_does_not_end_over_a_transaction_in_flight(stores: list[DatabaseShufflerStore], end: str) -> None:
     fill(stores[0], [1, 2])

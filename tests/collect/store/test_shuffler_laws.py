@@ -84,7 +84,7 @@ devices, ids, rounds = st.integers(0, 3), st.integers(0, 5), st.integers(1, 3)
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(groups=st.lists(st.lists(st.tuples(devices, ids, rounds), max_size=8), max_size=4))
 def test_outcomes_are_those_of_a_plain_dictionary(url: str, groups: list[list[tuple[int, int, int]]]) -> None:
     store = open_shuffler_store(url)

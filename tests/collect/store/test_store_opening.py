@@ -20,11 +20,16 @@ from tests.waiting import PATIENCE
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.engine import SCHEMA_VERSION, Database
+from dovetail.collect.store.issuer_store import open_issuer_store
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
-from dovetail.collect.store.tables import ANALYZER, SHUFFLER
+from dovetail.collect.store.tables import ANALYZER, ISSUER, SHUFFLER
 from dovetail.core.errors import ConfigError, StorageError
 
-ROLES = [(open_shuffler_store, SHUFFLER, "shuffler"), (open_analyzer_store, ANALYZER, "analyzer")]
+ROLES = [
+    (open_shuffler_store, SHUFFLER, "shuffler"),
+    (open_analyzer_store, ANALYZER, "analyzer"),
+    (open_issuer_store, ISSUER, "issuer"),
+]
 
 
 @pytest.fixture
@@ -237,6 +242,7 @@ fill(store, [10])
 """
 
 
+@pytest.mark.exhaust
 def test_a_store_on_a_full_disk_is_not_ready_until_there_is_room_and_the_log_says_both(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path / "store.sqlite")],

@@ -65,6 +65,7 @@ def test_who_makes_tables_waits_for_another_process_that_does(postgres: Postgres
         opened.result().close()
 
 
+@pytest.mark.exhaust
 def test_exactly_one_replica_releases_a_round(stores: list[DatabaseShufflerStore]) -> None:
     for number in range(1, 6):
         fill(stores[0], range(3), round=number)
@@ -84,6 +85,7 @@ def test_exactly_one_replica_releases_a_round(stores: list[DatabaseShufflerStore
     assert [state(stores[0], number) for number in range(1, 6)] == ["released"] * 5
 
 
+@pytest.mark.exhaust
 def test_a_round_is_dropped_merged_or_released_but_never_two_of_these(stores: list[DatabaseShufflerStore]) -> None:
     for number in range(1, 9):
         fill(stores[0], range(3), round=number)
@@ -126,6 +128,7 @@ def test_a_report_sent_to_every_replica_at_once_is_new_once(stores: list[Databas
     assert (count(stores[0], 1), len(stores[0].tags(BUSES, [1]))) == (40, 40)
 
 
+@pytest.mark.exhaust
 def test_one_report_sent_for_two_rounds_at_once_is_new_in_one(stores: list[DatabaseShufflerStore]) -> None:
     for number in range(1, REPLICAS + 1):
         stores[0].open_round(BUSES, number, now=0.0)

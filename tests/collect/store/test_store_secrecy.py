@@ -60,6 +60,7 @@ def test_a_group_lies_in_the_order_of_its_tags_on_a_server_too(postgres: Postgre
     store.close()
 
 
+@pytest.mark.exhaust
 def test_what_stays_after_release_has_one_transaction_and_its_own_order(postgres: Postgres, query: Query) -> None:
     url = postgres.database("store")
     store = open_shuffler_store(url)
@@ -155,6 +156,7 @@ def peak(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.exhaust
 def test_parts_are_read_one_at_a_time(lasting: str) -> None:
     store = open_shuffler_store(lasting)
     fill(store, [1])
@@ -168,6 +170,7 @@ def test_parts_are_read_one_at_a_time(lasting: str) -> None:
     store.close()
 
 
+@pytest.mark.exhaust
 def test_tags_are_read_without_the_reports(lasting: str) -> None:
     store = open_shuffler_store(lasting)
     store.open_round(BUSES, 1, now=0.0)

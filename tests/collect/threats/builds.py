@@ -20,9 +20,9 @@ from dovetail_device.client import Device
 from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
+from dovetail_protocol.exact_thresholds import Words
 from dovetail_protocol.keys import RoleKeys
 from dovetail_protocol.messages import inner_info, open_envelope
-from dovetail_protocol.words import Words
 
 EPSILON = 1.0
 DOCUMENT: dict[str, Any] = {

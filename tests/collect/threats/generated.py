@@ -10,8 +10,8 @@ from sqlalchemy import MetaData
 
 from dovetail.collect.analyzer.unseal import KINDS
 from dovetail.collect.shuffler.rounds import BATCH_RULE, EFFECTS, FACTS
-from dovetail.collect.store.tables import ANALYZER, SHUFFLER
-from dovetail_device import outbox, spending
+from dovetail.collect.store.tables import ANALYZER, ISSUER, SHUFFLER
+from dovetail_device import ledger, outbox
 from dovetail_device.sender import FINAL, LATER, TRANSITIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "data-model.md"
@@ -41,6 +41,11 @@ LIVES = {
     "incoming": "manifests of batches in parts until they are counted, for the retention period at most",
     "incoming_part": "their parts, still sealed, as long",
     "placed": "reports by public roster slot, for ever; order-private campaigns only",
+    "token": "for ever: no round has a second one; key, token and what hid its request go with the report",
+    "issued": "for ever: who has the token of which round, under a name that is another one in each round",
+    "sold": "for ever: which key is for which round of which campaign",
+    "naming": "for ever: a fingerprint of `issuer.key` and of who is entitled; no other one is taken",
+    "issuer_probe": "random bytes while it is tried whether the disk takes more; empty otherwise",
     "device": "for ever",
     "memory": "for ever: since when the device remembers, and its limits",
     "owner": "for ever: whom the device has consented to answer",
@@ -61,7 +66,7 @@ def tables(metadata: MetaData) -> Iterator[str]:
 def device_tables() -> Iterator[str]:
     yield from _head("table", "columns (key first)", "lives")
     with sqlite3.connect(":memory:") as base:
-        base.executescript(outbox._TABLES + spending.TABLES)
+        base.executescript(outbox._TABLES + ledger.TABLES)
         for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             columns = base.execute(f"PRAGMA table_info({name})").fetchall()
             keys = [f"**{column[1]}**" for column in sorted(columns, key=lambda column: column[5]) if column[5]]
@@ -105,6 +110,7 @@ BLOCKS = {
     "rounds": rounds,
     "analyzer tables": lambda: tables(ANALYZER),
     "kinds": kinds,
+    "issuer tables": lambda: tables(ISSUER),
 }
 
 

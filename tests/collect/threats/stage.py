@@ -133,18 +133,8 @@ class Server:
         }
 
     def memory(self) -> bytes:
-        """What its memory holds now, as the superuser of its machine reads it; PermissionError where nobody may."""
-        found = []
-        process = Path("/proc") / str(self.process.pid)
-        with (process / "mem").open("rb", buffering=0) as memory:
-            for line in (process / "maps").read_text().splitlines():
-                place = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
-                if place:
-                    start, end = (int(part, 16) for part in place.groups())
-                    with contextlib.suppress(OSError):  # mapped, and not readable
-                        memory.seek(start)
-                        found.append(_written(memory.read(end - start)))
-        return b"\n".join(found)
+        """What its memory holds now."""
+        return memory_of(self.process.pid)
 
     def resident(self) -> int:
         """Bytes of memory that it holds."""
@@ -273,6 +263,20 @@ def spellings(secret: bytes) -> list[bytes]:
     """The ways in which bytes are written down."""
     written = (secret.hex(), secret.hex().upper(), text(secret), base64.b64encode(secret).rstrip(b"=").decode())
     return [secret, *(word.encode() for word in dict.fromkeys(written))]
+
+
+def memory_of(process: int) -> bytes:
+    """What the memory of a process holds now, as the superuser reads it; PermissionError where nobody may."""
+    held, place = [], Path("/proc") / str(process)
+    with (place / "mem").open("rb", buffering=0) as memory:
+        for line in (place / "maps").read_text().splitlines():
+            region = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
+            if region:
+                start, end = (int(part, 16) for part in region.groups())
+                with contextlib.suppress(OSError):  # mapped, and not readable
+                    memory.seek(start)
+                    held.append(_written(memory.read(end - start)))
+    return b"\n".join(held)
 
 
 def _written(region: bytes) -> bytes:

@@ -23,12 +23,14 @@ def world() -> ThrowawayCampaign:
 # membership: what one device's messages tell about its value, to who opens both envelopes
 
 
+@pytest.mark.exhaust
 def test_a_right_device_tells_no_more_than_epsilon(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
     assert 0.0 < seen.epsilon <= EPSILON, "something is found, so that the game is worth playing"
 
 
+@pytest.mark.exhaust
 def test_a_biased_coin_is_caught(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], Biased(system_entropy())), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
@@ -79,6 +81,7 @@ def test_one_seed_for_all_devices_is_caught_by_who_owns_two_of_them(
 # linkage: what a batch tells about who sent which report
 
 
+@pytest.mark.exhaust
 def test_a_right_shuffler_links_nobody(world: ThrowawayCampaign) -> None:
     assert linkage(order(world, rng=shuffling())).p_value >= FALSE_ALARM
 
@@ -87,6 +90,7 @@ def test_the_words_that_move_nothing_move_nothing() -> None:
     assert Unmoved().permutation(80).tolist() == list(range(80))
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_does_not_shuffle_is_caught(world: ThrowawayCampaign) -> None:
     seen = linkage(order(world, store=Remembering, rng=Unmoved()))
     assert (seen.success, seen.chance) == (1.0, 1 / 80)

@@ -24,7 +24,7 @@ from dovetail.collect.shuffler.service import ShufflerService
 
 SECRET = "sesame"
 HERE = "http://127.0.0.1"
-FUZZED = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZED = settings(max_examples=2 * settings().max_examples, deadline=None, suppress_health_check=list(HealthCheck))
 ASKED = analysis.campaign()
 SENT = shuffling.campaign()
 BATCH = analysis.batch(ASKED, analysis.seal(ASKED, [0, 1, 2, 3], round=1))

@@ -92,6 +92,7 @@ def settled(stage: Stage) -> dict[str, int]:
     return stage.refused()
 
 
+@pytest.mark.exhaust
 def test_every_hostile_message_is_refused_counted_and_answered_with_its_problem(running: Stage) -> None:
     before, wanted, taken = settled(running), dict[str, int](), running.waiting(ROUND)
     with httpx.Client(base_url=running.shuffler.url, timeout=PATIENCE) as client:
@@ -216,6 +217,7 @@ def test_requests_that_lie_about_their_length_are_refused_and_smuggle_nothing(ru
     assert httpx.get(f"{server.url}/healthz", timeout=PATIENCE).status_code == 200
 
 
+@pytest.mark.exhaust
 def test_ten_thousand_bad_requests_leave_memory_as_it_was(running: Stage) -> None:
     bad = [wire for _, wire, _ in hostile(running) if len(wire) < 4096]
     requests = [POST + b"Content-Length: %d\r\n\r\n" % len(wire) + wire for wire in bad]

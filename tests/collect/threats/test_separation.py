@@ -54,6 +54,7 @@ def test_the_shufflers_memory_holds_no_opened_report(collection: Collection) -> 
         assert found(needles, memory(seized.memory)) == []
 
 
+@pytest.mark.exhaust
 def test_the_search_would_find_what_memory_holds(collection: Collection) -> None:
     for seized in (collection.before, collection.analyzer):
         assert found([collection.stage.campaign.digest], memory(seized.memory)) == ["memory"]
@@ -191,6 +192,7 @@ def test_who_records_messages_and_gets_the_shufflers_key_later_can_link_them(col
 # roles refuse each other's keys
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("role", "other"), one_in(2, [("shuffler", "analyzer"), ("analyzer", "shuffler")]))
 def test_a_role_refuses_the_key_file_of_the_other(stage: Stage, role: str, other: str) -> None:
     server = {"shuffler": stage.shuffler, "analyzer": stage.analyzer}

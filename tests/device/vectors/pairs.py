@@ -13,7 +13,7 @@ CHANGES: dict[str, Any] = {
     "randomizer": {"name": "none", "k": 4},
     "promise.trust": "users",
     "promise.assumed_honest": 100,
-    "dummies": {"epsilon": 1.0, "delta": 1e-3, "rate": 0.75},
+    "dummies": {"epsilon": 1.0, "delta": 1e-6, "rate": 0.75},
 }
 PAIRS = ([2, 1], [4, 3])  # an answer and a dummy in some order; a blank and an answer
 

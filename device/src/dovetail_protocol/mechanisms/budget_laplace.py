@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Literal, final, get_args
 
 from dovetail_protocol.checks import number_grid, probability, refuse
 from dovetail_protocol.errors import DataError, UnsupportedError
-from dovetail_protocol.exact_thresholds import exp_bracket
+from dovetail_protocol.exact_thresholds import Words, exp_bracket
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms.laplace import Laplace
-from dovetail_protocol.words import Words
 
 DEFAULT_STEPS = 1024
 
@@ -104,7 +103,7 @@ class BudgetLaplace(Mechanism):
 
     @property
     def clamps(self) -> bool:
-        r"""Whether reports are clamped to the range: epsilon does not certainly meet the precision, which needs
+        r"""True if reports are clamped to the range: epsilon does not certainly meet the precision, which needs
 
         .. math:: \frac{2 t^{k+1}}{1 + t} \le 1 - \rho, \quad t = e^{-\epsilon / m} \text{ (guaranteed)}, \qquad
                   e^{-\epsilon \beta x_{\max} / \Delta} \le 1 - \rho \text{ (published)}

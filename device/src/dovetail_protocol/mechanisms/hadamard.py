@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import privacy_budget, whole
-from dovetail_protocol.exact_thresholds import exp_floor, krr_masses
-from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.exact_thresholds import Words, exp_floor, krr_masses
+from dovetail_protocol.mechanism import Mechanism, pack, size, symbol, unpack
 from dovetail_protocol.mechanisms.krr import respond
-from dovetail_protocol.symbols import pack, size, symbol, unpack
-from dovetail_protocol.words import Words
 
 
 @final

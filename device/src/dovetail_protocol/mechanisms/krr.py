@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import privacy_budget, whole
-from dovetail_protocol.exact_thresholds import krr_masses
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.symbols import pack, size, symbol, unpack
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import Words, krr_masses
+from dovetail_protocol.mechanism import Mechanism, pack, size, symbol, unpack
 
 
 @final

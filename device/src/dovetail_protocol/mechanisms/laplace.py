@@ -8,10 +8,8 @@ from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import number_grid, privacy_budget, refuse
 from dovetail_protocol.errors import DataError
-from dovetail_protocol.exact_thresholds import WORD, geometric_digits
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.symbols import exactly
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import WORD, Words, geometric_digits
+from dovetail_protocol.mechanism import Mechanism, exactly
 
 FARTHEST = 1 << 62  # an encoded report is cut off there; noise beyond it has probability below e^-700
 

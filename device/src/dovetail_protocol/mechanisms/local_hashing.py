@@ -5,11 +5,9 @@ from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import privacy_budget, whole
 from dovetail_protocol.errors import DataError
-from dovetail_protocol.exact_thresholds import WORD, exp_floor, krr_masses
-from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.exact_thresholds import WORD, Words, exp_floor, krr_masses
+from dovetail_protocol.mechanism import Mechanism, exactly, pack, size, symbol, unpack
 from dovetail_protocol.mechanisms.krr import respond
-from dovetail_protocol.symbols import exactly, pack, size, symbol, unpack
-from dovetail_protocol.words import Words
 
 Report = tuple[int, int, int]  # (a, b, y): the seeds of the hash function, and the randomized bucket
 

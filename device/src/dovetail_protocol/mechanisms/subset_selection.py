@@ -7,10 +7,8 @@ from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import privacy_budget, whole
 from dovetail_protocol.errors import DataError, ParameterError
-from dovetail_protocol.exact_thresholds import WORD, exp_bracket
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.symbols import exactly, symbol
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import WORD, Words, exp_bracket
+from dovetail_protocol.mechanism import Mechanism, exactly, symbol
 
 
 @final

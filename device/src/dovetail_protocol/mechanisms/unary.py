@@ -5,10 +5,8 @@ from typing import Any, ClassVar, Literal, final
 
 from dovetail_protocol.checks import privacy_budget, refuse, whole
 from dovetail_protocol.errors import DataError
-from dovetail_protocol.exact_thresholds import unary_masses
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.symbols import exactly, symbol
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import Words, unary_masses
+from dovetail_protocol.mechanism import Mechanism, exactly, symbol
 
 
 @final

@@ -9,10 +9,8 @@ from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import number_range, privacy_budget, whole
 from dovetail_protocol.errors import DataError, ParameterError
-from dovetail_protocol.exact_thresholds import WORD, exp_bracket
-from dovetail_protocol.mechanism import Mechanism
-from dovetail_protocol.symbols import pack, size, unpack
-from dovetail_protocol.words import Words
+from dovetail_protocol.exact_thresholds import WORD, Words, exp_bracket
+from dovetail_protocol.mechanism import Mechanism, pack, size, unpack
 
 DEFAULT_STEPS = 1 << 16
 

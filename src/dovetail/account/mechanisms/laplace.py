@@ -25,7 +25,9 @@ from dovetail.core.special import Reals
 from dovetail.randomize.laplace import Laplace
 
 CELLS = 256
-MOST_STEPS = 32  # grid steps up to which every pair of values is compared with every value of the others
+MOST_STEPS = 64  # grid steps up to which values of a person are compared with every value of the others
+MOST_PAIRED = 32  # beside other questions
+KNOTS = 32  # places that are all reports
 
 
 def grid_laplace_law(randomizer: Laplace, *, cells: int = CELLS) -> BlanketLaw:
@@ -103,16 +105,53 @@ def grid_laplace_exposures(randomizer: Laplace) -> list[Exposure]:
 
     Reports outside the grid say no more than its ends.
     """
-    m, rate = randomizer.steps, float(randomizer.rate)
-    if m > MOST_STEPS:
-        raise UnsupportedError(
-            f"All pairs of values of Laplace noise are compared up to {MOST_STEPS} grid steps, got {m:,}; the "
-            "bound by the blanket holds."
-        )
+    m, rate = _steps(randomizer, MOST_PAIRED), float(randomizer.rate)
     away = np.abs(np.subtract.outer(np.arange(m + 1), np.arange(m + 1)))
     rows = math.tanh(0.5 * rate) * np.exp(-rate * away)
     rows[:, [0, m]] = np.exp(-rate * away[:, [0, m]]) / (1.0 + math.exp(-rate))
     return channel_exposures(rows, combinations(range(m + 1), 2))
+
+
+def grid_laplace_worst(randomizer: Laplace) -> list[Exposure]:
+    r"""One pair of values for all: others between a person's two values count as if those were the ends, others
+    beyond them as if the value that is farther away were.
+
+    .. math:: (0, m \mid t), \qquad (a, m \mid t), \; t < a < m, \qquad (0, c \mid t), \; 0 < c < t
+
+    Between neighbours of 0, m/2, m and the three values, all laws and mu solve f'' = lambda^2 f: a report there says
+    what one at either neighbour does, at random. So six places are all reports.
+
+    Source
+    ------
+    docs/theory/hidden-among-everybody.md, Laplace noise.
+    """
+    m, rate = _steps(randomizer, MOST_STEPS), float(randomizer.rate)
+    near, far = np.array(list(combinations(range(m), 2)), dtype=np.float64).reshape(-1, 2).T  # t < a < m
+    every, none = np.arange(m + 1.0), np.zeros(m + 1)
+    first = np.concatenate([none, far, np.zeros_like(far)])
+    second = np.concatenate([none + m, np.full_like(far, m), m - far])
+    own = np.concatenate([every, near, m - near])
+    some = np.unique(np.round(np.linspace(0.0, m, min(m, KNOTS) + 1)))
+    fixed = np.broadcast_to([*some, m // 2, (m + 1) // 2], (own.size, some.size + 2))
+    knots = np.sort(np.column_stack([fixed, first, second, own]), axis=1)
+    gaps = np.pad(np.tanh(0.5 * rate * np.diff(knots)), ((0, 0), (1, 1)), constant_values=1.0)
+    weights = 0.5 * (gaps[:, :-1] + gaps[:, 1:])
+
+    def sent(value: Reals) -> Reals:
+        return np.asarray(weights * np.exp(-rate * np.abs(knots - value[:, None])))
+
+    mu = np.minimum(sent(np.zeros_like(own)), sent(np.full_like(own, m)))
+    return [Exposure(mu, sent(first), sent(second), sent(own), most_lost=1.0)]
+
+
+def _steps(randomizer: Laplace, most: int) -> int:
+    """Grid steps, if not too many to compare all that counts."""
+    if randomizer.steps > most:
+        raise UnsupportedError(
+            f"Pairs of values of Laplace noise are compared up to {most} grid steps, got {randomizer.steps:,}; the "
+            "bound by the blanket holds."
+        )
+    return randomizer.steps
 
 
 LAW = DeclaredLaw(
@@ -121,4 +160,5 @@ LAW = DeclaredLaw(
     upper=grid_laplace_law,
     dataset=grid_laplace_dataset,
     exposures=grid_laplace_exposures,
+    worst=grid_laplace_worst,
 )

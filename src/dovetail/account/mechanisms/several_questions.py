@@ -72,9 +72,13 @@ def combined_exposures(subject: SeveralQuestions, combine: ExposureOfAll) -> lis
 
 
 def worst_combined(subject: SeveralQuestions, combine: LawOfAll) -> BlanketLaw:
-    """The most exposed of some collections in which everybody else has common values."""
+    """The most exposed of some collections in which everybody else has common values.
+
+    The victim's values may agree in a question in which everybody else's differs: that tells how many are like her.
+    """
     best: BlanketLaw | None = None
     options = [_collections(part) for part in subject.parts]
+    options = [[*laws, *(BlanketLaw(law.z0, law.z0, law.mass) for law in laws)] for laws in options]
     if math.prod(max(law.mass.size for law in laws) for laws in options) > MOST_ATOMS:
         options = [laws[:1] for laws in options]
     if math.prod(laws[0].mass.size for laws in options) > MOST_ATOMS:
@@ -201,7 +205,8 @@ def mixed_exposure(exposures: Sequence[Exposure], chances: Sequence[float]) -> E
         parts = [w * getattr(one, field) for w, one in zip(chances, exposures, strict=True)]
         return np.array([np.concatenate([part[t] for part, t in zip(parts, kinds, strict=True)]) for kinds in types])
 
-    return Exposure(*(side_by_side(field) for field in ("mu", "first", "second", "own")))
+    mu, first, second, own = (side_by_side(field) for field in ("mu", "first", "second", "own"))
+    return Exposure(mu, first, second, own)
 
 
 ONE_QUESTION_LAW = DeclaredLaw(

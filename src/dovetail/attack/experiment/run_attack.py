@@ -13,8 +13,10 @@ from scipy.special import stdtrit
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
+from dovetail.core.noise import Noise
+from dovetail.core.noise import People as Crowd
 from dovetail.core.progress import Tick, no_tick
-from dovetail.core.stages import Attack, FrequencyRandomizer, Reports, Shuffler
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.randomize.sampling.domain import symbols
 
 # Arrays that attacks take, checked, and the guess with the largest score.
@@ -135,7 +137,7 @@ class AttackResult:
 
     @property
     def mounted(self) -> str:
-        """What an attacker who knows how well this does would mount: the attack, or a guess that needs no reports."""
+        """Name what an attacker who knows its success would mount: this attack, or a guess that needs no reports."""
         return ATTACK if self.success >= self.chance - _ROUNDING else BLIND_GUESS
 
     @property
@@ -187,7 +189,7 @@ class Attacker(Protocol):
 
     @property
     def label(self) -> str:
-        """What the result is called."""
+        """Name of the result, for people."""
         ...
 
     @property
@@ -202,10 +204,13 @@ class Attacker(Protocol):
 
 def run_attack(
     attacker: Attacker,
-    randomizer: FrequencyRandomizer,
+    randomizer: FrequencyRandomizer | NumericRandomizer,
     values: ArrayLike,
     shuffler: Shuffler,
     *,
+    truth: ArrayLike | None = None,
+    noise: Noise | None = None,
+    crowd: Crowd | None = None,
     shuffles: int = 10,
     randomizations: int = 50,
     rng: Entropy | None = None,
@@ -216,9 +221,13 @@ def run_attack(
     Parameters
     ----------
     attacker : Attacker
-        `Likelihood`, `MajorityVote`, `Correlation`, or your own.
-    values : int array (n,), codes 0..k-1
-        The truth.
+        `Likelihood`, `MajorityVote`, or your own.
+    values : int array (n,), codes 0..k-1, or numbers
+        What is randomized.
+    truth : int array (n,), optional
+        What is to be guessed of each person, where it is not the values.
+    noise, crowd : core.noise.Noise, core.noise.People, optional
+        What hides the answers of these people instead of the randomizer alone: dummies, or epsilons by class.
     shuffles : int, at least 2
     randomizations : int, at least 1
 
@@ -252,19 +261,26 @@ def run_attack(
     rng = entropy_or_system(rng)
     whole("shuffles", shuffles, least=2)
     whole("randomizations", randomizations, least=1)
-    held = check_values(values, randomizer.k, shuffler)
-    truth = held[check_people("targets", attacker.targets, n=held.size)]
-    right = np.zeros((shuffles, truth.size))
+    held: Any = np.asarray(values)
+    if isinstance(randomizer, FrequencyRandomizer):
+        held = check_values(values, randomizer.k, shuffler)
+    asked = held if truth is None else np.asarray(truth)
+    hers = asked[check_people("targets", attacker.targets, n=held.size)]
+    right = np.zeros((shuffles, hers.size))
     for row in range(shuffles):
         order = shuffler.permutation(rng)
         for column in range(randomizations):
-            reports = randomizer.randomize(held, rng)[order]
-            right[row] += attacker.guess(reports, rng) == truth
+            if noise is None or crowd is None:
+                reports = randomizer.randomize(held, rng)[order]
+            else:
+                reports = noise.complete(noise.randomize(held, crowd, rng)[order], rng)
+            right[row] += attacker.guess(reports, rng) == hers
             progress(row * randomizations + column + 1, shuffles * randomizations)
     found = AttackResult.of(
-        attacker.label, right / randomizations, chance=largest_share(truth), randomizations=randomizations
+        attacker.label, right / randomizations, chance=largest_share(hers), randomizations=randomizations
     )
-    return replace(found, remark=attacker.remark(reports, rng) if isinstance(attacker, Attack) else "")
+    remark = getattr(attacker, "remark", None)
+    return replace(found, remark="" if remark is None else remark(reports, rng))
 
 
 def attack_released(

@@ -34,7 +34,7 @@ class Seats(ABC):
 
     @abstractmethod
     def at_places(self, people: Rows, *, step: int = 1) -> Rows:
-        """Expected row of whoever's report stands at every `step`-th place, from everybody's rows (n, d)."""
+        """Expected row of the person whose report stands at every `step`-th place, from everybody's rows (n, d)."""
 
     @abstractmethod
     def at_targets(self, places: Rows) -> Rows:
@@ -220,11 +220,15 @@ class Regression:
 
     def shares(self, seen: Rows, *rows: Rows) -> tuple[Rows, ...]:
         """Predicted shares (m, k) of the values at each of `rows` (m, d) of features, from one fit."""
+        return tuple(with_floor(project_shares(each), len(seen)) for each in self.predict(seen, *rows))
+
+    def predict(self, seen: Rows, *rows: Rows) -> tuple[Rows, ...]:
+        """Predicted columns of `seen` (n, k) at each of `rows` (m, d) of features, from one fit."""
         mean, along = seen.mean(axis=0), self._along(seen)
         strength = _SPREADS[int(self._likelihoods(seen, along).argmax())]
         pull = strength / (1.0 + strength * self.values)
         slope = self.vectors @ (pull[:, None] * along)
-        return tuple(with_floor(project_shares(mean + (each - self.centre) @ slope), len(seen)) for each in rows)
+        return tuple(np.asarray(mean + (each - self.centre) @ slope) for each in rows)
 
     def _along(self, seen: Rows) -> Rows:
         return np.asarray(self.vectors.T @ (self.features.T @ (seen - seen.mean(axis=0))))
@@ -239,7 +243,7 @@ class Regression:
 
 
 def with_floor(shares: Rows, n: int) -> Rows:
-    """Shares of at least about 1 / n: nothing that was never seen is impossible."""
+    """Shares of at least about 1 / n: what was never seen stays possible."""
     k = shares.shape[-1]
     return np.asarray((n * shares + 1.0) / (n + k))
 
@@ -256,28 +260,41 @@ _SCALES = (0.5, 1.0, 2.0, 4.0)
 
 
 def candidate_traits(known: Knowledge, rng: Entropy) -> list[Traits]:
-    """Equal public data as classes, where they are few, and kernels of several widths around landmarks.
+    """Equal public data as classes, all of it or a part, where they are few, and kernels around landmarks.
+
+    Of many classes of columns that are not numbers the largest are taken, and everybody else is one class.
 
     Raises
     ------
     DataError
-        When what is known makes neither: many classes, of columns that are not numbers.
+        When everybody is alone with columns that are not numbers.
     """
     found: list[Traits] = []
     reasons: list[str] = []
+    kinds = known.coarser()
     try:
-        codes = np.unique(known.classes(), return_inverse=True)[1]
+        kinds = [known.classes(), *kinds]
+    except DataError as error:
+        reasons.append(str(error))
+    for kind in kinds:
+        codes = np.unique(kind, return_inverse=True)[1]
         most = min(MOST_CLASSES, MOST_CELLS // len(codes))
         if codes.max() < most:
             found.append(np.eye(int(codes.max()) + 1)[codes])
         else:
             reasons.append(f"{int(codes.max()) + 1:,} classes of people exceed {most}")
-    except DataError as error:
-        reasons.append(str(error))
     try:
         found.extend(_around_landmarks(known.points(), rng))
     except DataError as error:
         reasons.append(str(error))
+    for kind in kinds if not found else []:
+        codes, sizes = np.unique(kind, return_inverse=True, return_counts=True)[1:]
+        largest = np.argsort(-sizes, kind="stable")[: min(MOST_CLASSES, MOST_CELLS // len(codes)) - 1]
+        largest = largest[sizes[largest] > 1]  # the largest classes, and everybody else as one
+        if largest.size:
+            place = np.full(len(sizes), len(largest))
+            place[largest] = np.arange(len(largest))
+            found.append(np.eye(len(largest) + 1)[place[codes]])
     if not found:
         raise DataError("; ".join(reasons))
     return found

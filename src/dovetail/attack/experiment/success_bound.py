@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.account.accountant import Accountant
-from dovetail.account.clones import ClonePair
 from dovetail.account.closed_forms import guess_bounds
 from dovetail.attack.experiment.run_attack import People, check_people, check_values
-from dovetail.core.channel import DenseChannel, KRRChannel
-from dovetail.core.checks import refuse, share
+from dovetail.core.channel import Channel, DenseChannel, KRRChannel
+from dovetail.core.checks import refuse, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, Labels, Shuffler
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
+from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Shuffler
 from dovetail.leak.adversaries import known_others_leakage
 from dovetail.leak.exact import IndependentReports
 from dovetail.leak.query import listed_channel, people_in_reach
@@ -25,12 +26,14 @@ from dovetail.shuffle.fitting.groups import Groups
 Shares = NDArray[np.float64]  # (classes, k) or (m,)
 
 ONE_REPORT = "Bayes vulnerability of one report"
+LOCAL = "local epsilon of one report"
 SHUFFLED = "Bayes vulnerability of the shuffled block"
 CENTRAL = "central guarantee of the shuffled block"
+PROMISED = "central guarantee of the batch"
 ORDER = "order privacy alpha on top of the central guarantee of the group"
 MOST_LONELY = 0.5
 MOST_SIZES = 16  # of batches for which a central guarantee is asked
-OWN_LAW_FROM = 4000  # people: the randomizer's own law takes long for fewer, and stronger clones serve
+OWN_LAW_FROM = 4000  # people: the randomizer's own law takes long for fewer, and that of any randomizer serves
 MOST_PAIRS = 3_000  # of blocks and classes whose best guess is summed exactly
 MOST_LAW = 10_000  # cells of a channel for that
 BLOCK_WORK = 200_000
@@ -41,7 +44,7 @@ _UP = 1.0 + 1e-12
 
 @dataclass(frozen=True)
 class SuccessBound:
-    """What no attack can exceed on average.
+    """Upper bound on the average success of every attack.
 
     Parameters
     ----------
@@ -82,12 +85,14 @@ class SuccessBound:
 
 
 def success_bound(
-    randomizer: FrequencyRandomizer,
+    randomizer: FrequencyRandomizer | NumericRandomizer,
     shuffler: Shuffler,
     values: ArrayLike,
     *,
+    k: int | None = None,
     targets: ArrayLike,
     known: ArrayLike,
+    promise: CentralDP | Missing | None = None,
     delta: float = DELTA,
 ) -> SuccessBound:
     r"""Bayes-optimal success against `targets` of attackers to whom people of one public class are alike.
@@ -105,9 +110,14 @@ def success_bound(
     ----------
     values : int array (n,), codes 0..k-1
         The truth, for the shares.
+    k : int, optional
+        Of a randomizer of numbers: the codes say which part of the range a number is in.
     targets : int array (m,)
     known : int array (n,)
         Number of everybody's public class: people of whom the attacker knows the same.
+    promise : CentralDP or Missing, optional
+        Of a batch whose answers more than the randomizer hides, such as dummies: then it takes the place of the
+        blocks and the order. Missing where nothing is promised.
     delta : float in (0, 1)
         Of the central guarantees.
 
@@ -135,14 +145,15 @@ def success_bound(
     docs/theory/bounds-on-attacks.md
     """
     share("delta", delta)
-    held = check_values(values, randomizer.k, shuffler)
+    number = randomizer.k if k is None and isinstance(randomizer, FrequencyRandomizer) else whole("k", k, least=2)
+    held = check_values(values, number, shuffler)
     who = check_people("targets", np.asarray(targets), n=held.size)
     classes = np.asarray(known)
     if classes.shape != held.shape or classes.dtype.kind not in "iu":
         raise DataError(f"`known` must be a class for each of {held.size:,} people, got shape {classes.shape}.")
     classes = np.unique(classes, return_inverse=True)[1]
     seen, mine = np.unique(classes[who], return_inverse=True)
-    counts = np.zeros((len(seen), randomizer.k))
+    counts = np.zeros((len(seen), number))
     np.add.at(counts, (mine, held[who]), 1.0)
     sizes = counts.sum(axis=1)
     lonely = float((sizes[mine] == 1).mean())
@@ -151,7 +162,7 @@ def success_bound(
             f"{lonely:.0%} of the targets are the only ones with their public data, so no law of their values given "
             "these is known"
         )
-    scene = _Scene(randomizer, shuffler, who, mine, counts / sizes[:, None], classes, seen, held, delta)
+    scene = _Scene(randomizer, shuffler, who, mine, counts / sizes[:, None], classes, seen, held, delta, promise)
     candidates = list(scene.candidates())
     names = [name for name, _ in candidates]
     table = np.array([bounds for _, bounds in candidates])
@@ -168,7 +179,7 @@ def success_bound(
 class _Scene:
     """Targets (m,) with the row (m,) of their class in the shares (classes, k); everybody's class (n,)."""
 
-    randomizer: FrequencyRandomizer
+    randomizer: FrequencyRandomizer | NumericRandomizer
     shuffler: Shuffler
     targets: People
     mine: Labels
@@ -177,10 +188,16 @@ class _Scene:
     seen: Labels
     values: Labels
     delta: float
+    promise: CentralDP | Missing | None
 
     def candidates(self) -> Iterator[tuple[str, Shares]]:
         """Each bound that applies, for every target (m,)."""
-        yield ONE_REPORT, np.minimum(1.0, self._one_report()[self.mine])
+        yield ONE_REPORT if self._listed else LOCAL, np.minimum(1.0, self._one_report()[self.mine])
+        if isinstance(self.promise, CentralDP):
+            hidden = guess_bounds(self.shares, epsilon=self.promise.epsilon, delta=self.promise.delta)
+            yield PROMISED, hidden[self.mine]
+        if self.promise is not None:
+            return
         blocks = self.shuffler.uniform_blocks()
         alike = self.shuffler.exchangeable_blocks()
         if alike is not None and self.shuffler.acting.moves_reports:
@@ -196,17 +213,30 @@ class _Scene:
             bag = self._hidden_among(largest_groups(order.groups, self.shuffler.n)[self.targets])
             yield ORDER, np.minimum(1.0, bag / (bag + (1.0 - bag) * np.exp(-order.alpha)) * _UP)
 
+    @cached_property
+    def channel(self) -> Channel | None:
+        """Law of a report given each value; None where reports are numbers, or too many to be listed."""
+        return listed_channel(self.randomizer) if isinstance(self.randomizer, FrequencyRandomizer) else None
+
     @property
     def exact(self) -> bool:
-        """Whether everybody's best guess is known, and not only bounded."""
-        return bool(self._in_blocks[1].all())
+        """True if everybody's best guess is known, and not only bounded."""
+        return self.promise is None and bool(self._in_blocks[1].all())
+
+    @property
+    def _listed(self) -> bool:
+        """True if the best guess from one report is summed over all reports, not only bounded."""
+        channel = self.channel
+        return channel is not None and (
+            isinstance(channel, KRRChannel) or self.shares.size * channel.shape[1] <= MOST_JOINT
+        )
 
     def _one_report(self) -> Shares:
         """Of each class (classes,): the best guess from a report whose sender is known."""
-        channel, shares = listed_channel(self.randomizer), self.shares
+        channel, shares = self.channel, self.shares
         if isinstance(channel, KRRChannel):
             return _krr_guess(shares, channel)
-        if channel is None or shares.size * channel.shape[1] > MOST_JOINT:
+        if channel is None or not self._listed:
             return guess_bounds(shares, epsilon=self.randomizer.guarantee.epsilon)
         law = np.asarray(channel.matrix())
         return np.array([(row[:, None] * law).max(axis=0).sum() for row in shares]) * _UP
@@ -226,7 +256,7 @@ class _Scene:
         if n >= OWN_LAW_FROM:
             return Accountant(self.randomizer, n=n).epsilon(self.delta)
         local = self.randomizer.guarantee.epsilon
-        return local if n == 1 else min(local, ClonePair(local, n).epsilon(self.delta).upper)
+        return local if n == 1 else Accountant(local, n=n).epsilon(self.delta)
 
     @cached_property
     def _in_blocks(self) -> tuple[Shares, NDArray[np.bool_]]:
@@ -236,15 +266,17 @@ class _Scene:
         the others are left out, as if their reports were known: then it is a bound.
         """
         found, exact = np.ones(len(self.targets)), np.zeros(len(self.targets), dtype=bool)
-        blocks, channel = self.shuffler.uniform_blocks(), listed_channel(self.randomizer)
+        blocks, channel = self.shuffler.uniform_blocks(), self.channel
         if blocks is None or channel is None or channel.shape[0] * channel.shape[1] > MOST_LAW:
             return found, exact
         law = merge_kinds(np.asarray(channel.matrix()))
         block = np.unique(blocks, return_inverse=True)[1]
-        wide = int(self.classes.max()) + 1
-        pairs, number = np.unique(block * wide + self.classes, return_counts=True)
+        shares, alike = np.unique(self.everybody, axis=0, return_inverse=True)
+        classes = alike.ravel()[self.classes]  # those with the same shares are one: what is computed is of shares
+        wide = len(shares)
+        pairs, number = np.unique(block * wide + classes, return_counts=True)
         ends = np.searchsorted(pairs, np.arange(block.max() + 2) * wide)
-        mine = block[self.targets] * wide + self.classes[self.targets]
+        mine = block[self.targets] * wide + classes[self.targets]
         wanted, where = np.unique(mine, return_inverse=True)
         known: dict[tuple[int, bytes, bytes], tuple[float, bool]] = {}
         values, full = np.ones(len(wanted)), np.zeros(len(wanted), dtype=bool)
@@ -256,38 +288,34 @@ class _Scene:
             if len(known) > MOST_PAIRS:
                 return found, exact
             if key not in known:
-                known[key] = self._beside(law, own, who, others, work=BLOCK_WORK)
+                known[key] = _beside(law, shares[own], shares[who], others)
             values[row], full[row] = known[key]
         return values[where.ravel()], full[where.ravel()]
-
-    def _beside(self, law: Shares, own: int, who: Labels, others: Labels, *, work: int) -> tuple[float, bool]:
-        people = int(others.sum())
-        reach = people_in_reach(DenseChannel(law), people + 1, work=work) - 1
-        kept = np.minimum(others, np.maximum(0, reach - (np.cumsum(others) - others)))
-        prior = self.everybody[own]
-        groups = [
-            IndependentReports(int(count), self.everybody[each] @ law)
-            for each, count in zip(who, kept, strict=True) if count
-        ]  # fmt: skip
-        joint = prior[:, None] * law
-        try:
-            more = (
-                known_others_leakage(joint, groups).upper
-                if groups
-                else float((joint.max(axis=0)).sum() - prior.max())
-            )
-        except UnsupportedError:
-            return 1.0, False
-        return min(1.0, float(prior.max()) + more), int(kept.sum()) == people
 
     @cached_property
     def everybody(self) -> Shares:
         """Shares (all classes, k): among the targets of a class, or among its people where there is no target."""
-        counts = np.zeros((int(self.classes.max()) + 1, self.randomizer.k))
+        counts = np.zeros((int(self.classes.max()) + 1, self.shares.shape[1]))
         np.add.at(counts, (self.classes, self.values), 1.0)
         shares: Shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         shares[self.seen] = self.shares
         return shares
+
+
+def _beside(law: Shares, prior: Shares, shares: Shares, others: Labels) -> tuple[float, bool]:
+    """The best guess of a value with this prior (k,), beside `others` (classes,) with these shares (classes, k)."""
+    people = int(others.sum())
+    reach = people_in_reach(DenseChannel(law), people + 1, work=BLOCK_WORK) - 1
+    kept = np.minimum(others, np.maximum(0, reach - (np.cumsum(others) - others)))
+    # sums without a library of linear algebra, whose last digits differ from processor to processor
+    sent = (shares[:, :, None] * law).sum(axis=1)
+    groups = [IndependentReports(int(count), row) for row, count in zip(sent, kept, strict=True) if count]
+    joint = prior[:, None] * law
+    try:
+        more = known_others_leakage(joint, groups).upper if groups else float((joint.max(axis=0)).sum() - prior.max())
+    except UnsupportedError:
+        return 1.0, False
+    return min(1.0, float(prior.max()) + more), int(kept.sum()) == people
 
 
 def merge_kinds(law: Shares) -> Shares:

@@ -11,6 +11,7 @@ from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.compiled import njit
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.shuffle.fitting.groups import Groups
 
 Points = NDArray[np.float64]  # (n, d)
 Places = NDArray[np.int64]  # (targets, votes): places whose reports vote, -1 where there are fewer
@@ -79,6 +80,28 @@ def select_voters(
             "of the columns."
         )
     return np.asarray(places)
+
+
+def select_members(targets: ArrayLike, groups: Groups, *, similar: Points | None, votes: int, rng: Entropy) -> Places:
+    """For each target, the places of `votes` members of the groups made for the target, the target's own included.
+
+    Where none was made for the target, those that hold it count. The nearest in `similar` are taken; without it,
+    members are drawn at random.
+    """
+    who = check_people("targets", targets, n=groups.n)
+    places = np.full((who.size, votes), -1, dtype=np.int64)
+    rows, owned, around = groups.rows, groups.owners.transpose(groups.n), groups.rows.transpose(groups.n)
+    for place, target in enumerate(who.tolist()):
+        chosen = owned.row(target) if owned.row(target).size else around.row(target)
+        mine = [rows.row(row) for row in chosen.tolist()]
+        near = np.unique(np.concatenate([*mine, [target]])).astype(np.int64)
+        near = near[near != target]
+        near = near[rng.permutation(near.size)]
+        if similar is not None:
+            near = near[np.argsort(((similar[near] - similar[target]) ** 2).sum(axis=1), kind="stable")]
+        found = np.concatenate(([target], near[: votes - 1]))
+        places[place, : found.size] = found
+    return places
 
 
 def _nearest_of_all(targets: ArrayLike, similar: Points, votes: int, rng: Entropy) -> Places:

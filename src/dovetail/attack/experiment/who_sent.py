@@ -164,10 +164,14 @@ class _BlockBatch(Batch):
             here, seen = slice(self.ends[one], self.ends[one + 1]), np.flatnonzero(self.counts[one])
             seen = seen[np.argsort(self.counts[one][seen], kind="stable")]  # the commonest last: it is implied
             people = np.repeat(np.arange(sizes[one]), self.many[here])
-            sent, log = _compositions(told[here][people][:, seen], self.counts[one][seen])
+            margins = self.counts[one][seen]
+            chances_here, scaled = _centred(told[here][people][:, seen], margins)
+            last = np.zeros(int(np.prod(margins[:-1] + 1)))
+            last[-1] = 1.0  # all reports are taken
+            sent, log = compositions(chances_here, margins, last)
             told[here] = 0.0
             told[here, seen] = sent[np.searchsorted(people, np.arange(sizes[one]))]
-            likelihood += self.weight[one] * log
+            likelihood += self.weight[one] * (scaled + log)
         rest = np.repeat(~self.exact, sizes)
         if rest.any():
             of = np.repeat(np.arange(len(sizes)), sizes)[rest]
@@ -277,15 +281,14 @@ def _scaled(
 
 
 @njit(cache=True, nogil=True)
-def _compositions(chances: Rows, counts: NDArray[np.int64]) -> tuple[Rows, float]:
-    """What each person (m, kinds) of a block sent, and the log likelihood: forwards and backwards over its people.
+def _centred(chances: Rows, counts: NDArray[np.int64]) -> tuple[Rows, float]:
+    """Chances (m, kinds) whose columns sum to the counts, and the log of all factors taken out.
 
-    A state holds how many reports of each kind are taken, the last kind implied by the number of people.
+    Factors of people and kinds change no law, and keep the mass where the reports are.
     """
     m, kinds = chances.shape
-    free = kinds - 1
     log = 0.0
-    chances = chances.copy()  # factors of people and kinds change no law, and keep the mass where the reports are
+    chances = chances.copy()
     for _ in range(_CENTRINGS):
         for y in range(kinds):
             whole = 0.0
@@ -301,15 +304,28 @@ def _compositions(chances: Rows, counts: NDArray[np.int64]) -> tuple[Rows, float
             for y in range(kinds):
                 chances[i, y] /= whole
             log += np.log(whole)
+    return chances, log
+
+
+@njit(cache=True, nogil=True)
+def compositions(chances: Rows, most: NDArray[np.int64], last: NDArray[np.float64]) -> tuple[Rows, float]:
+    """What each person (m, kinds) of a block sent, and the log likelihood: forwards and backwards over its people.
+
+    A state holds how many reports of each kind are taken, at most so many, the last kind implied by the number of
+    people; `last` (states,) is how likely what was released is, where a state is all that people sent.
+    """
+    m, kinds = chances.shape
+    free = kinds - 1
+    log = 0.0
     strides = np.ones(kinds, dtype=np.int64)
     for y in range(1, kinds):
-        strides[y] = strides[y - 1] * (counts[y - 1] + 1)
+        strides[y] = strides[y - 1] * (most[y - 1] + 1)
     states = strides[free]
     taken = np.zeros((states, kinds), dtype=np.int64)
     total = np.zeros(states, dtype=np.int64)
     for s in range(states):
         for y in range(free):
-            taken[s, y] = (s // strides[y]) % (counts[y] + 1)
+            taken[s, y] = (s // strides[y]) % (most[y] + 1)
             total[s] += taken[s, y]
     forward = np.zeros((m + 1, states))
     forward[0, 0] = 1.0
@@ -319,19 +335,18 @@ def _compositions(chances: Rows, counts: NDArray[np.int64]) -> tuple[Rows, float
             mass = forward[i, s]
             if mass > 0.0:
                 for y in range(free):
-                    if taken[s, y] < counts[y]:
+                    if taken[s, y] < most[y]:
                         forward[i + 1, s + strides[y]] += mass * chances[i, y]
-                if i - total[s] < counts[free]:
+                if i - total[s] < most[free]:
                     forward[i + 1, s] += mass * chances[i, free]
         for s in range(states):
             largest = max(largest, forward[i + 1, s])
         log += np.log(largest)
         for s in range(states):
             forward[i + 1, s] /= largest
-    log += np.log(forward[m, states - 1])
+    log += np.log((forward[m] * last).sum())
     sent = np.zeros((m, kinds))
-    after = np.zeros(states)
-    after[states - 1] = 1.0
+    after = last.copy()
     before = np.zeros(states)
     for i in range(m - 1, -1, -1):
         largest, whole = 0.0, 0.0
@@ -339,11 +354,11 @@ def _compositions(chances: Rows, counts: NDArray[np.int64]) -> tuple[Rows, float
             mass, back = forward[i, s], 0.0
             if i >= total[s]:
                 for y in range(free):
-                    if taken[s, y] < counts[y]:
+                    if taken[s, y] < most[y]:
                         part = chances[i, y] * after[s + strides[y]]
                         sent[i, y] += mass * part
                         back += part
-                if i - total[s] < counts[free]:
+                if i - total[s] < most[free]:
                     part = chances[i, free] * after[s]
                     sent[i, free] += mass * part
                     back += part

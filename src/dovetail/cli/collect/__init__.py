@@ -17,10 +17,10 @@ app = typer.Typer(
     In order: keys (one file per role), new (write a campaign), check (explain it), sign (by its owner), roster
     (who may send), shuffler and analyzer (the two servers), submit (one value from one device), close (a round by
     hand), query and status (what came out). For operators: token (who may ask), drop (give up a lost round),
-    clock (go on after a jump), rotate (new keys), hand-over (another owner), audit (what was done); docs/runbook.md
-    says when. Without any of that: simulate (all roles in one process, with everything that goes wrong) and demo
-    (real servers on this machine, and devices that report to them). Verbs that print facts take --json.
-    docs/collect.md walks through all of it.
+    clock (go on after a jump), rotate (new keys), hand-over (another owner), audit (what was done), issuer,
+    token-keys, invite and issued (anonymous tokens instead of a roster); docs/runbook.md says when. Without any of
+    that: simulate (all roles in one process, with everything that goes wrong) and demo (real servers on this machine,
+    and devices that report to them). Verbs that print facts take --json. docs/collect.md walks through all of it.
     """,
 )
 for verbs in (new, keys, servers, query, operate, devices):

@@ -56,7 +56,7 @@ class FileOptions:
 @mute
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is reported."""
+    """The value, and the round that it belongs to."""
 
     value: Annotated[
         str, typer.Option(help=f"The value: a category or a number; - (the default) reads one line. Note: {VISIBLE}")
@@ -67,7 +67,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What the device trusts and keeps, and how it sends; the optional arguments of `session.opened`."""
+    """Trust, files and transport of the device; the optional arguments of `session.opened`."""
 
     outbox: Annotated[
         Path | None, typer.Option(help="The device's ledger; default the key file's name with .outbox.")
@@ -91,8 +91,8 @@ class SessionOptions:
         typer.Option("--insecure-mqtt", help="Allow plain MQTT to another machine; anybody reads the login."),
     ] = False
     trust: Annotated[
-        Literal["users"] | None,
-        typer.Option(help="Answer as it is where only other people's dummies hide the answer."),
+        Literal["users", "shuffler"] | None,
+        typer.Option(help="Answer as it is where only dummies of other people, or of the shuffler, hide the answer."),
     ] = None
     epsilon_class: Annotated[
         str | None,
@@ -101,6 +101,10 @@ class SessionOptions:
             help="Where people have different epsilons: your class, chosen once and never by the value; default the "
             "one with the smallest epsilon.",
         ),
+    ] = None
+    entitlement_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the code or the voucher that tokens are asked for with; default the own key."),
     ] = None
     hand_over: Annotated[
         bool,
@@ -167,6 +171,9 @@ def _simulate(
         str | None,
         typer.Option(help="Without --campaign: devices of commute in public classes, such as careful=1,standard=4."),
     ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Without --campaign: devices show tokens of an issuer.")
+    ] = False,
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 300,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
     faults: FaultRates = FaultRates(),
@@ -178,7 +185,7 @@ def _simulate(
     Messages are lost, repeated and delayed, roles die in the middle of their work and come back on what they had
     stored. A watcher that holds all keys then says whether an acknowledged report was lost or counted twice, and how
     the estimates compare with the truth. Exit status 1 if anything was lost or doubled. About 1 ms for each device
-    and round.
+    and round, 10 where devices show tokens.
 
     Example: dovetail collect simulate --devices 1000 --crash 0.01
     """
@@ -192,6 +199,7 @@ def _simulate(
         among_people,
         schedule,
         simulated_document,
+        with_tokens,
     )
     from dovetail.collect.simulate.simulation import simulate
 
@@ -207,6 +215,10 @@ def _simulate(
         )
     if classes is not None:
         known = among_classes(RandomizerOptions(classes=classes).by_class())
+    if tokens and campaign is not None:
+        raise ParameterError("--tokens goes with an example: a campaign says in its file whether it asks for them.")
+    if tokens:
+        known = with_tokens(known)
     known |= {"rounds": schedule(count)}
     world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:
@@ -291,6 +303,12 @@ def _demo(
         Literal["local", "users"],
         typer.Option(help="users: answers as they are, among dummies that the other devices send."),
     ] = "local",
+    tokens: Annotated[
+        bool,
+        typer.Option(
+            "--tokens", help="Devices show anonymous tokens and send by a relay: issuer and relay are processes, too."
+        ),
+    ] = False,
     period: Annotated[float, typer.Option(help="Seconds over which the answers of a round are spread.")] = 2.0,
     out: Annotated[
         Path | None,
@@ -306,9 +324,12 @@ def _demo(
     Prints the URL of the live page first, and when all rounds are counted the estimates beside the truth and the
     guarantee. A round ends when every device has been heard: a slow machine takes longer and counts the same. Both
     servers are stopped at the end, also by Ctrl-C. Exit status 1 if something fails, or if the reports that were
-    counted are not those that were acknowledged; the logs stay then, and the message says where.
+    counted are not those that were acknowledged; the logs stay then, and the message says where. With --tokens
+    OpenSSL signs once for each device and round, which takes about 20 ms of a processor.
 
     Example: dovetail collect demo --keep
+
+    Example: dovetail collect demo --tokens --devices 50 --rounds 3
     """
     for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
         require(module, extra="serve")
@@ -319,10 +340,10 @@ def _demo(
     seconds = positive("--period", period)
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: is not an empty folder; name a new one.")
-    for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the servers go first
+    for sign in (signal.SIGINT, signal.SIGTERM):  # no matter who stops us, the servers go first
         signal.signal(sign, signal.default_int_handler)
     with _folder(out) as folder:
-        site = demo.prepare_demo(folder, devices=size, rounds=count, trust=trust)
+        site = demo.prepare_demo(folder, devices=size, rounds=count, trust=trust, tokens=tokens)
         with _explained(folder), run_servers(site) as check:
             if not as_json:
                 typer.echo(f"the page: {site.analyzer}/ (shuffler at {site.shuffler}; {count * seconds:g} s or more)")

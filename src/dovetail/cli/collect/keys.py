@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.options import as_whole
 from dovetail.cli.output import Force, Json, foreign, print_json, write_whole
+from dovetail.cli.progress import tell
 from dovetail.collect.campaign.terms import draft_campaign, require_same_terms
 from dovetail.collect.files import (
     UNTIL,
@@ -19,6 +21,7 @@ from dovetail.collect.files import (
     free_name,
     load_campaign,
     load_keys,
+    make_round_keys,
     newest_versions,
     next_version,
     opens,
@@ -26,10 +29,13 @@ from dovetail.collect.files import (
     save_keys,
 )
 from dovetail.collect.logs import AuditEntry, AuditLog, audit_key, verify_log
+from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError, ParameterError
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import Role, RoleKeys, SuiteName, VerifyingKey
+from dovetail_protocol.ohttp import GatewayKey
 from dovetail_protocol.succession import HandOver, require_new_owner
+from dovetail_protocol.tokens import MOST_ROUNDS, TokenKey
 
 # `dovetail collect keys`: the keys of one role.
 
@@ -40,7 +46,7 @@ def _register_keys(app: typer.Typer) -> None:
 
 
 def _keys(
-    role: Annotated[Role, typer.Argument(help="Whose keys: owner, device, shuffler or analyzer.")],
+    role: Annotated[Role, typer.Argument(help="Whose keys: owner, device, shuffler, analyzer, gateway or issuer.")],
     out: Annotated[
         Path, typer.Option("--out", help="The secret file; the public half goes to the same name + .pub.")
     ],
@@ -58,6 +64,8 @@ def _keys(
     dovetail collect keys owner --out owner.key;
     dovetail collect keys shuffler --out shuffler.key --suite mlkem768-x25519
     """
+    if role == "gateway" and suite != "x25519":
+        raise ParameterError("a gateway's key is of x25519, as oblivious HTTP has it: leave --suite out.")
     made = RoleKeys.generate(role, suite)
     place = write_keys(made, out)
     public, by = public_of(made), str(audit_key(made).verifying_key())
@@ -91,7 +99,9 @@ def fingerprint(keys: RoleKeys) -> str:
 
 
 def public_of(keys: RoleKeys) -> dict[str, str]:
-    """The public halves under their names in [keys] of a campaign."""
+    """The public halves under their names in [keys] of a campaign; a gateway's as [ohttp] takes it."""
+    if keys.role == "gateway" and keys.opening is not None:
+        return {keys.role: str(GatewayKey.of(keys.opening))}
     signing = {"shuffler": "shuffler_signing"}.get(keys.role, keys.role)
     found = {signing: str(keys.signing.verifying_key())} if keys.signing else {}
     return found | ({keys.role: str(keys.opening.sealing_key())} if keys.opening else {})
@@ -108,6 +118,51 @@ def read_public(path: Path, role: Role) -> dict[str, str]:
     if found.keys() != public_of(RoleKeys.generate(role)).keys():
         raise ConfigError(f"{path} does not hold the public keys of the {role}, and nothing else.")
     return found
+
+
+# `dovetail collect token-keys`: the keys of an issuer's rounds.
+
+
+def _register_token_keys(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("token-keys")(_token_keys)
+
+
+def _token_keys(
+    rounds: Annotated[float, typer.Option(help="Number of rounds; each has a key of its own.")],
+    out: Annotated[Path, typer.Option("--out", help="A new folder for the secret keys; their public file: + .pub.")],
+    as_json: Json = False,
+) -> None:
+    """Make the issuer's keys of all rounds of one campaign; run it on the issuer's machine and hand on the .pub file.
+
+    Keys of later rounds may lie elsewhere until they are needed: the issuer sells tokens of the rounds whose keys it
+    has. A lost key ends its round, and is never replaced: the signed campaign names it.
+
+    Example: dovetail collect token-keys --rounds 12 --out issuer-keys
+    """
+    count = whole("--rounds", as_whole(rounds), least=1, most=MOST_ROUNDS)
+    place = out.with_name(out.name + ".pub")
+    if place.exists():
+        raise OutputError(f"{place} exists; keys are never overwritten, choose another name.")
+    tell(f"make {count:,} keys")
+    made = [str(key) for key in make_round_keys(out, count)]
+    place.write_text("keys = [\n" + "".join(f'  "{key}",\n' for key in made) + "]\n")
+    if as_json:
+        print_json({"secret": str(out), "public": str(place), "rounds": count})
+        return
+    typer.echo(f"secret keys: {out} (stays on this machine)")
+    typer.echo(f"public keys: {place} (for `dovetail collect new --token-keys`)")
+
+
+def read_token_keys(path: Path) -> list[str]:
+    """The public keys of an issuer's rounds."""
+    try:
+        found = tomllib.loads(path.read_text())["keys"]
+    except (OSError, ValueError, KeyError, RecursionError):
+        raise ConfigError(f"{path}: no public keys of rounds; `dovetail collect token-keys` makes them.") from None
+    if not isinstance(found, list):
+        raise ConfigError(f"{path}: `keys` must be a list.")
+    return [str(TokenKey.parse(f"{path}: keys", key)) for key in found]
 
 
 # `dovetail collect audit`: what operators did with a key file, and whether the log of it is whole.
@@ -140,7 +195,7 @@ def _audit(
     """Verify an audit log and show it. Status 2 names the first line that was changed, moved or taken out.
 
     Lines that were cut off the end leave no trace in the log: note the head that is printed here somewhere else, and
-    give it later as --head.
+    give it later as --head. `dovetail audit` is another verb: it judges privacy claims.
 
     Examples:
     dovetail collect audit owner.key.audit --keys owner.key;
@@ -435,6 +490,7 @@ def _finish(
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     _register_keys(app)
+    _register_token_keys(app)
     _register_sign(app)
     _register_hand_over(app)
     _register_rotate(app)

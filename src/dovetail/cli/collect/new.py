@@ -7,35 +7,59 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomlkit
 import typer
 
 from dovetail.account.compose import Composition
-from dovetail.cli.collect.keys import read_public, write
-from dovetail.cli.options import RandomizerSettings, as_whole, chosen, flatten, given
+from dovetail.cli.collect.keys import read_public, read_token_keys, write
+from dovetail.cli.options import as_whole, chosen, flatten, given, settings_group
 from dovetail.cli.output import Force, Json, foreign, print_json, print_rows, write_whole
+from dovetail.cli.progress import progress_bar
 from dovetail.collect.campaign.explain import CampaignExplanation, explain
 from dovetail.collect.campaign.guarantees import ClassGuarantee
 from dovetail.collect.campaign.roster import open_roster
-from dovetail.collect.campaign.terms import draft_campaign, require_device_form, shuffle_section
+from dovetail.collect.campaign.terms import (
+    asked_of,
+    draft_campaign,
+    question_about,
+    require_device_form,
+    shuffle_section,
+)
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
+from dovetail.core.noise import NOISES
+from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS
-from dovetail.report.document import Missing, to_jsonable
+from dovetail.randomize.sampling.open_reports import randomizer_kind
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.report.document import to_jsonable
+from dovetail_protocol.asked import Asked
 from dovetail_protocol.budget import affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import SIGNED, Campaign
-from dovetail_protocol.dummies import Unrandomized
+from dovetail_protocol.dummies import Unrandomized, delta_of_each
+from dovetail_protocol.endpoint import place_of
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.mechanism import mechanism
+from dovetail_protocol.mechanism import names as device_names
+from dovetail_protocol.messages import longest_request
+from dovetail_protocol.ohttp import MOST_PAD
 from dovetail_protocol.terminal_text import printable
 
 # The options of `dovetail collect new`: one dataclass for each section of a campaign file, which it makes.
 
 
 Section = dict[str, Any]
+
+if TYPE_CHECKING:
+    AskSettings = Any
+    DeviceSettings = Any
+else:  # of an extension only where devices can run it: what would be refused is not offered
+    DeviceSettings = settings_group("DeviceSettings", (randomizer_kind(name) for name in device_names()))
+    AskSettings = settings_group("AskSettings", QUESTIONS)
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,45 @@ class QuestionOptions:
             "version": 1,
             "question": _prompt("question", self.question, "What is asked"),
         }
+
+
+NO_ANSWER = "no answer"
+POINTS = 33  # of the grid to which a number is rounded where others make the noise
+
+
+@dataclass(frozen=True)
+class AskOptions:
+    """What is learned, where it is more than shares of answers or the mean of a number."""
+
+    ask: Annotated[
+        str | None, typer.Option(help=f"What is learned: {', '.join(QUESTIONS.names())}; with the settings of a run.")
+    ] = None
+    private: Annotated[str, typer.Option(help="With --ask: name of the first value that a device takes.")] = "answer"
+    missing: Annotated[
+        str | None, typer.Option(help="With --ask nonresponse: what no answer is called. Default: no answer.")
+    ] = None
+
+    def made(self, settings: Any, randomizer: RandomizerOptions, *, trust: str) -> tuple[Question, Asked] | None:
+        """The question, and `[asks]`; None without --ask."""
+        own = chosen(settings)
+        if self.ask is None:
+            if own:
+                raise ParameterError(f"--{next(iter(own)).replace('_', '-')} goes with --ask.")
+            return None
+        names = split_names(randomizer.categories)
+        column: dict[str, Any] = (
+            {"categories": list(names)} if names else {"lower": randomizer.lower, "upper": randomizer.upper}
+        )
+        if QUESTIONS[self.ask].takes_gaps:
+            column["missing"] = self.missing or NO_ANSWER
+        elif self.missing is not None:
+            raise ParameterError("--missing goes with --ask nonresponse.")
+        question = question_about(self.ask, {"private": self.private, **given(column)}, own, name="--ask")
+        k = question.domain.get("k")
+        if question.needs == "mean" and trust != "local":
+            low, high = question.span or (0.0, 0.0)
+            k = POINTS if randomizer.grid is None else round((high - low) / randomizer.grid) + 1
+        return question, asked_of(question, private=self.private, settings=own, k=k)
 
 
 @dataclass(frozen=True)
@@ -114,6 +177,24 @@ class RandomizerOptions:
         """The epsilon that no report exceeds."""
         return max(self.by_class().values(), default=self.epsilon)
 
+    def of_symbols(self, k: int, settings: Any, *, trust: str) -> Section:
+        """`[randomizer]` of the symbols that [asks] makes; nothing is randomized where others make the noise."""
+        if trust != "local":
+            return {"name": Unrandomized.name, "k": k}
+        made = mechanism(name := self.randomizer or "krr", k=k, epsilon=self.largest, **chosen(settings))
+        return {"name": name, **made.stated()}
+
+    def of_arrays(self, question: Question, settings: Any, *, trust: str) -> Section:
+        """`[randomizer]` of arrays, with what the analyst's one works out where it is left out."""
+        if trust != "local":
+            why = NOISES[trust].unfit[question.needs]
+            raise ParameterError(f"--trust {trust} does not go with {question.label}: {why}.")
+        require_device_form(name := self.randomizer or "closest_direction")
+        if name in RANDOMIZERS:
+            raise ParameterError(f"--randomizer {name} does not go with {question.label}.")
+        kind: Any = VECTOR_RANDOMIZERS[name]
+        return {"name": name, **kind(**question.domain, epsilon=self.largest, **chosen(settings)).device.stated()}
+
     def section(self, settings: Any, *, trust: str) -> Section:
         """`[randomizer]`, with the settings that the mechanism declares; nothing is randomized among users."""
         if trust == "users":
@@ -123,7 +204,9 @@ class RandomizerOptions:
             raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
         name = self.randomizer or ("laplace" if numeric else "krr")
         require_device_form(name)
-        if RANDOMIZERS[name].question == "mean":
+        if randomizer_kind(name).question == "vector":
+            raise ParameterError(f"--randomizer {name} goes with --ask vector.")
+        if randomizer_kind(name).question == "mean":
             domain: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
         else:
             domain = {"k": len(names) if names else as_whole(self.k)}
@@ -134,7 +217,8 @@ class RandomizerOptions:
         names = split_names(self.categories)
         if self.randomizer is not None or self.lower is not None or self.upper is not None or not (names or self.k):
             raise ParameterError(
-                "--trust users sends answers of a list as they are: give --categories or --k, and no --randomizer."
+                "--trust users sends answers of a list as they are: give --categories or --k, and no --randomizer; "
+                "for a number --ask number."
             )
         return {
             "name": Unrandomized.name,
@@ -183,7 +267,7 @@ class RoundOptions:
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """What leaves the shuffler."""
+    """When a batch leaves the shuffler."""
 
     minimum: Annotated[
         float,
@@ -204,7 +288,7 @@ class BatchOptions:
 
 @dataclass(frozen=True)
 class PromiseOptions:
-    """What the guarantee assumes, and what one device spends."""
+    """Assumptions of the guarantee, and the budget of one device."""
 
     delta: Annotated[
         float | None, typer.Option(help="delta of the central guarantee; default 1e-6, or 0.01/minimum if smaller.")
@@ -228,6 +312,30 @@ class PromiseOptions:
         ),
     ] = None
     open: Annotated[bool, typer.Option("--open", help="No roster: anybody may send; promises less.")] = False
+    issuer: Annotated[
+        str | None,
+        typer.Option(help="Anonymous tokens instead of a roster: where devices ask for them, a URL (experimental)."),
+    ] = None
+    token_keys: Annotated[
+        Path | None, typer.Option(help="With --issuer: the issuer's public keys, one a round (issuer-keys.pub).")
+    ] = None
+
+    issuer_key: Annotated[
+        Path | None,
+        typer.Option(help="With --issuer: its public key (issuer.key.pub), which signs how many tokens it gave."),
+    ] = None
+
+    def tokens_section(self) -> Section:
+        """`[tokens]`."""
+        if (self.issuer is None) != (self.token_keys is None) or (self.issuer is not None and self.open):
+            raise ParameterError("--issuer and --token-keys go together, and not with --open.")
+        if self.issuer is None or self.token_keys is None:
+            return {}
+        name = place_of("--issuer", self.issuer, ("http", "https")).hostname
+        found: Section = {"issuer": str(name), "url": self.issuer, "keys": read_token_keys(self.token_keys)}
+        if self.issuer_key is not None:
+            found["signing"] = read_public(self.issuer_key, "issuer")["issuer"]
+        return found
 
     def trusts(self) -> str:
         """Whose noise it is."""
@@ -246,12 +354,14 @@ class PromiseOptions:
             "delta": min(1e-6, 0.01 / minimum) if self.delta is None else self.delta,
             **given({"assumed_honest": honest}),
             "assumed_dishonest": as_whole(self.dishonest),
-            "authentication": "none" if self.open else "roster",
+            "authentication": "token" if self.issuer else "none" if self.open else "roster",
             "device_budget": every_round if self.device_budget is None else self.device_budget,
             **({} if trust == "local" else {"trust": trust}),
         }
 
-    def dummies_section(self, randomizer: Section, promise: Section, *, rounds: int, epsilon: float) -> Section:
+    def dummies_section(
+        self, randomizer: Section, promise: Section, *, rounds: int, epsilon: float, symbols: int
+    ) -> Section:
         """`[dummies]`: of one batch, so that as many as a device takes part in keep the epsilon together.
 
         Of people: so that each batch keeps `epsilon`, and all of them their sum at the promise's delta.
@@ -261,19 +371,29 @@ class PromiseOptions:
 
             batches = max(1, min(rounds, affordable(promise["device_budget"], epsilon)))
             delta = promise["delta"] / batches
-            sent = user_dummies_for(k=randomizer["k"], epsilon=epsilon, delta=delta, honest=promise["assumed_honest"])
+            honest = promise["assumed_honest"]
+            sent = user_dummies_for(k=randomizer["k"], epsilon=epsilon, delta=delta, honest=honest, symbols=symbols)
             return {"epsilon": epsilon, "delta": delta, "rate": sent.rate}
         if self.dummies is None:
             return {}
-        if randomizer["name"] != "krr":
-            raise ParameterError("--dummies go with the randomizer krr: give --categories or --k.")
-        from dovetail.account.dummies import dummies_for_rounds
+        open = randomizer["name"] == Unrandomized.name
+        if randomizer["name"] != "krr" and not open:
+            raise ParameterError(
+                "--dummies go with the randomizer krr: give --categories or --k, or --ask number for a number."
+            )
+        from dovetail.account.dummies import dummies_epsilon, dummies_for_rounds
+        from dovetail.shuffle.sampling.dummies import Dummies
 
-        most = min(rounds, affordable(promise["device_budget"], randomizer["epsilon"]))
+        most = rounds if open else min(rounds, affordable(promise["device_budget"], randomizer["epsilon"]))
         found = dummies_for_rounds(
-            k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=max(1, most)
+            k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=max(1, most) * symbols
         )
-        return {"epsilon": found.epsilon, "delta": found.delta, "reach": found.reach}
+        if isinstance(found, Dummies):
+            return {"epsilon": found.epsilon, "delta": found.delta, "reach": found.reach}
+        delta = delta_of_each(promise["delta"], symbols)
+        one = dummies_epsilon(found.noise, delta) * (1.0 + 1e-9)
+        stated = {"epsilon": one, "delta": delta, "reach": found.reach}
+        return {**stated, "variance": str(found.noise.scale)}
 
 
 @dataclass(frozen=True)
@@ -282,10 +402,25 @@ class EndpointOptions:
 
     http: Annotated[str | None, typer.Option(help="Where devices send over HTTP, a URL.")] = None
     mqtt: Annotated[str | None, typer.Option(help="Where devices send over MQTT, a URL.")] = None
+    relay: Annotated[
+        str | None,
+        typer.Option(help="Where devices send, so that the shuffler sees no address: a relay's URL."),
+    ] = None
+    gateway: Annotated[
+        Path | None, typer.Option(help="With --relay: public key of the shuffler's gateway (gateway.key.pub).")
+    ] = None
 
     def section(self) -> Section:
         """`[endpoints]`."""
         return given({"http": self.http, "mqtt": self.mqtt})
+
+    def ohttp_section(self) -> Section:
+        """`[ohttp]`; `pad` is set when the rest of the file is known."""
+        if (self.relay is None) != (self.gateway is None):
+            raise ParameterError("--relay and --gateway go together: where devices send, and to whom they seal.")
+        if self.relay is None or self.gateway is None:
+            return {}
+        return {"relay": self.relay, "keys": [read_public(self.gateway, "gateway")["gateway"]], "pad": MOST_PAD}
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
@@ -306,9 +441,10 @@ def _prompt(option: str, found: str | None, question: str) -> str:
 
 HEAD = (
     "A campaign: one file for all roles. Explain it with `dovetail collect check`, sign it with `sign`.",
-    "Whoever changes it later raises `version` and signs again; the id stays.",
+    "Anybody who changes it later raises `version` and signs again; the id stays.",
 )
 COMMENTS = {
+    "asks": "What is learned, of which values, and which symbols a device makes of them.",
     "randomizer": "How a device randomizes one answer; epsilon in nats.",
     "classes": "Who chooses which epsilon is public, and must not depend on the answer; reports do not say it.",
     "groups": "Public groups: a report names one of them in the clear for the analyzer.",
@@ -319,7 +455,10 @@ COMMENTS = {
     "promise": "What the promise to people assumes, and what one device spends at most (nats).",
     "keys": "Public keys of the roles; secret ones never leave their machines.",
     "endpoints": "Where devices send.",
+    "ohttp": "Devices send by this relay alone, sealed to the gateway; every request has `pad` bytes before sealing.",
+    "tokens": "Who issues tokens, and where devices ask: one a person and round, by the key of that round.",
 }
+PAD = 64  # bytes: `pad` is a multiple
 
 OF_PEOPLE = {
     "randomizer": "Nothing is randomized: an answer is sent as it is, among dummies of other people.",
@@ -346,7 +485,9 @@ def _new(
     keys: KeyOptions,
     heading: QuestionOptions,
     randomizer: RandomizerOptions,
-    settings: RandomizerSettings,
+    settings: DeviceSettings,
+    ask: AskOptions,
+    ask_settings: AskSettings,
     groups: GroupOptions,
     rounds: RoundOptions,
     batch: BatchOptions,
@@ -364,23 +505,46 @@ def _new(
     --owner owner.key.pub --shuffler shuffler.key.pub --analyzer analyzer.key.pub --http http://127.0.0.1:8401
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
-    mechanism = randomizer.section(settings, trust=promise.trusts())
+    trust = promise.trusts()
+    asks = ask.made(ask_settings, randomizer, trust=trust)
+    question, asked = asks or (None, None)
+    symbols = 1 if question is None else question.symbols
+    if question is not None and question.of_arrays:
+        mechanism = randomizer.of_arrays(question, settings, trust=trust)
+    elif asked is None or not asked.symbols:
+        mechanism = randomizer.section(settings, trust=trust)
+    else:
+        mechanism = randomizer.of_symbols(asked.size, settings, trust=trust)
     promised = promise.section(epsilon=randomizer.largest, rounds=schedule["count"], minimum=rule["minimum"])
+    dummies = promise.dummies_section(
+        mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon, symbols=symbols
+    )
+    if trust == "shuffler" and mechanism["name"] == Unrandomized.name and promise.device_budget is None:
+        promised["device_budget"] = decimal_at_least(cost(schedule["count"], symbols * dummies["epsilon"]))
     sections = {
+        "asks": {} if asked is None else asked.stated(),
         "randomizer": mechanism,
         "classes": randomizer.by_class(),
         "groups": groups.section(),
         "rounds": schedule,
         "batch": rule,
         "shuffle": {"shuffler": "uniform"},
-        "dummies": promise.dummies_section(mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon),
+        "dummies": dummies,
         "promise": promised,
         "keys": keys.section(),
         "endpoints": endpoints.section(),
+        "ohttp": endpoints.ohttp_section(),
+        "tokens": promise.tokens_section(),
     }
-    comments = COMMENTS | (OF_PEOPLE if promised.get("trust") == "users" else {})
+    comments = COMMENTS | (OF_PEOPLE if trust == "users" else {})
+    if mechanism["name"] == Unrandomized.name and trust == "shuffler":
+        comments |= {"randomizer": "Nothing is randomized: an answer is sent as it is, among the shuffler's dummies."}
     body = _annotate(top, sections, comments).encode()
     made = draft_campaign(body)
+    if made.ohttp is not None:  # the length of every request, which follows from the rest of the file
+        sections["ohttp"]["pad"] = -(-longest_request(made) // PAD) * PAD
+        body = _annotate(top, sections, comments).encode()
+        made = draft_campaign(body)
     write_whole(output.out, lambda scratch: write(body, scratch), force=output.force)
     if output.as_json:
         print_json({"campaign": made.id, "file": str(output.out), "device_budget": made.promise.device_budget})
@@ -428,8 +592,10 @@ def _check(
     dovetail collect check campaign.toml --roster roster.csv --json
     """
     found, signed = read_campaign(campaign, owner)
-    devices = None if roster is None else open_roster(roster)
-    explained = explain(found, roster=devices, folder=campaign.parent)
+    with progress_bar(hidden=as_json) as progress:
+        progress("work out what the campaign promises", 0, 1)
+        devices = None if roster is None else open_roster(roster)
+        explained = explain(found, roster=devices, folder=campaign.parent)
     if as_json:
         print_json(_document(explained, signed=signed))
         return

@@ -9,19 +9,24 @@ from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
 from dovetail.cli.collect.keys import AuditFile, log_of, read_public
 from dovetail.cli.collect.new import read_campaign
 from dovetail.cli.collect.query import InsecureHttp, ServerClient
+from dovetail.cli.options import as_whole
 from dovetail.cli.output import Json, print_json, print_rows
 from dovetail.collect.campaign.explain import roster_fact
+from dovetail.collect.campaign.issued_counts import IssuedCounts
 from dovetail.collect.campaign.roster import MappedRoster, Roster, changes_of, open_roster, write_mapped
 from dovetail.collect.files import load_campaign, load_keys, save_secret
 from dovetail.collect.logs import Action, AuditLog
+from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError, DataError
 from dovetail.core.extras import require
+from dovetail.ledger.files import replace_durably
 from dovetail_protocol.keys import VerifyingKey
 
 # `dovetail collect close`: the owner ends a round of a manual schedule.
@@ -133,6 +138,76 @@ def _drop(
         print_json(document)
     else:
         print_rows("Dropped", {name: str(value) for name, value in document.items()})
+
+
+# `dovetail collect invite`: codes for people who ask an issuer for tokens without a roster.
+
+
+def _register_invite(app: typer.Typer) -> None:
+    """Add the verb to `dovetail collect`."""
+    app.command("invite")(_invite)
+
+
+def _invite(
+    count: Annotated[float, typer.Option(help="Number of people.")],
+    folder: Annotated[Path, typer.Option(help="The issuer's folder of invitations.csv.")],
+    as_json: Json = False,
+) -> None:
+    """Print a code for each of so many people, each good for one token a round; only their hashes are kept.
+
+    Example: dovetail collect invite --count 300 --folder invitations
+    """
+    from dovetail.collect.survey.invitations import Invitations
+
+    codes = Invitations.load(folder).invite(whole("--count", as_whole(count), least=1))
+    if as_json:
+        print_json({"codes": codes})
+        return
+    for code in codes:
+        typer.echo(code)
+
+
+# `dovetail collect issued`: how many tokens the issuer gave, by its own word.
+
+
+def _register_issued(app: typer.Typer) -> None:
+    """Add the verb to `dovetail collect`."""
+    app.command("issued")(_issued)
+
+
+def _issued(
+    campaign: Annotated[Path, typer.Argument(help="The signed campaign file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to keep them in, which `issued` of analyzer.toml names.")
+    ] = None,
+    issuer: Annotated[
+        str | None, typer.Option(help="The issuer's URL; default: `tokens.url` of the campaign.")
+    ] = None,
+    insecure_http: InsecureHttp = False,
+    as_json: Json = False,
+) -> None:
+    """Ask the issuer how many tokens it gave in each round that is over, and verify its signature.
+
+    Run it from a timer on the analyzer's machine. Its page and `guarantee` then say how many tokens and how many
+    reports a round had: more reports than tokens is an alarm, as many or fewer prove nothing.
+
+    Example: dovetail collect issued campaign.toml --out issued
+    """
+    require("httpx", extra="serve")
+    found = load_campaign(campaign)
+    if found.tokens is None:
+        raise ConfigError(f"the campaign {found.id} asks for no tokens.")
+    with ServerClient(issuer or found.tokens.url, role="issuer", insecure_http=insecure_http) as ask:
+        body = ask.file(f"/v1/issued/{quote(found.id, safe='')}")
+    told = IssuedCounts.read(body, found)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        replace_durably(out / f"{found.id}.json", body)
+    if as_json:
+        print_json({"campaign": found.id, "issued": [list(row) for row in sorted(told.counts.items())]})
+    else:
+        rows = {f"round {number:,}": f"{count:,} tokens" for number, count in sorted(told.counts.items())}
+        print_rows(f"{found.id}: issued, as {found.tokens.issuer} signs", rows or {"rounds that are over": "none"})
 
 
 # `dovetail collect clock`: what the shuffler knows about time, and an operator's word that its clock is right.
@@ -424,6 +499,8 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     _register_close(app)
     _register_drop(app)
+    _register_invite(app)
+    _register_issued(app)
     _register_clock(app)
     _register_roster(app)
     _register_token(app)

@@ -19,6 +19,7 @@ from dovetail.collect.files import secret_line
 from dovetail.core.errors import ConfigError, DataError, ParameterError, UnreachableError
 from dovetail.core.extras import require
 from dovetail.report.number_format import Unit, percent
+from dovetail.report.tables import vector_sentences
 from dovetail_protocol.endpoint import place_of, require_private
 
 # A client of the two servers: documents by HTTP, and one line for whatever goes wrong.
@@ -47,7 +48,7 @@ class ServerClient:
         url: str,
         *,
         token: str | None = None,
-        role: Literal["analyzer", "shuffler", "shuffler or analyzer"] = "analyzer",
+        role: Literal["analyzer", "shuffler", "issuer", "shuffler or analyzer"] = "analyzer",
         insecure_http: bool = False,
     ) -> None:
         self._httpx: Any = require("httpx", extra="serve")
@@ -210,11 +211,12 @@ def _print(id: str, document: Any) -> None:
     if projected:
         table.add_column("nearest share", justify="right")
     for group in groups:
-        for row in _rows(group):
+        for row in _rows(group, document.get("measure")):
             named = [group["group"] or "everybody"] if several else []
             table.add_row(*map(foreign, (*named, *row)))
     Console().print(table)
-    for said in (document.get("weighted", ""), *document.get("warnings", ())):
+    whole = vector_sentences({"estimates": document})
+    for said in (*whole, document.get("weighted", ""), *document.get("warnings", ())):
         if said:
             typer.echo(foreign(said))
     missing = sorted({t for group in groups for t in group.get("missing", ())})
@@ -222,8 +224,8 @@ def _print(id: str, document: Any) -> None:
         typer.echo(f"without an estimate: round {', '.join(f'{t:,}' for t in missing)}")
 
 
-def _rows(group: Any) -> list[list[str]]:
-    unit = Unit.of("mean" if group["labels"] == ["mean"] else "share")
+def _rows(group: Any, measure: str | None) -> list[list[str]]:
+    unit = Unit.of(measure or ("mean" if group["labels"] == ["mean"] else "share"))  # earlier analyzers do not say it
     columns = [group[name] for name in ("labels", "value", "standard_error", "interval")]
     rows = [
         [label, unit(value, error), unit.interval([float(end) for end in interval], error), f"{group['n']:,}"]

@@ -1,4 +1,4 @@
-"""`dovetail collect shuffler` and `analyzer`: the two servers."""
+"""`dovetail collect shuffler`, `relay`, `issuer` and `analyzer`: the servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.collect.query import InsecureHttp
+from dovetail.core.errors import ConfigError
 from dovetail.core.extras import require
+from dovetail_protocol.endpoint import is_loopback
 
 # `dovetail collect shuffler`: take sealed reports, break the link to people, hand batches to the analyzer.
 
@@ -55,6 +58,80 @@ def _shuffler(
     )
 
 
+# `dovetail collect relay`: passes sealed requests on, and keeps nothing of them.
+
+
+def _register_relay(app: typer.Typer) -> None:
+    """Add the verb to `dovetail collect`."""
+    app.command("relay")(_relay)
+
+
+def _relay(
+    gateway: Annotated[str, typer.Option(help="Where requests go: the shuffler's address with /ohttp.")],
+    listen: Annotated[str, typer.Option(help="host:port where devices come.")] = "127.0.0.1:8403",
+    certificate: Annotated[Path | None, typer.Option(help="Certificate chain for TLS, PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its key, PEM.")] = None,
+    insecure_http: InsecureHttp = False,
+) -> None:
+    """Run a relay of oblivious HTTP until SIGTERM or Ctrl-C: it sees who sends, and cannot open what is sent.
+
+    It has no key, writes no log of requests and passes on no header. Let somebody else than the shuffler's operator
+    run it: relay and shuffler together know which address sent which report. Any relay that forwards
+    message/ohttp-req to one gateway does as well.
+
+    Example: dovetail collect relay --gateway https://shuffler.example.org/ohttp --listen 127.0.0.1:8403
+    """
+    for module in ("uvicorn", "starlette", "httpx"):
+        require(module, extra="serve")
+    from dovetail.collect import logs as server_log
+    from dovetail.collect.http import host_of, run_until_stopped
+    from dovetail.collect.relay import relay_app
+
+    if certificate is None and not insecure_http and not is_loopback(host_of(listen)):
+        raise ConfigError(
+            f"`--listen` = {listen} is plain HTTP for other machines: give --certificate and --key, or listen on "
+            "127.0.0.1 behind a proxy with TLS."
+        )
+    app = relay_app(gateway, insecure_http=insecure_http)
+    server_log.setup(sys.stderr)
+    run_until_stopped(app, listen, ready=lambda url: typer.echo(f"relay at {url}"), certificate=certificate, key=key)
+
+
+# `dovetail collect issuer`: gives each entitled person one token a round, without seeing it.
+
+
+def _register_issuer(app: typer.Typer) -> None:
+    """Add the verb to `dovetail collect`."""
+    app.command("issuer")(_issuer)
+
+
+def _issuer(
+    config: Annotated[Path, typer.Argument(help="issuer.toml; paths in it are relative to it.")],
+) -> None:
+    """Run the issuer of tokens until SIGTERM or Ctrl-C. Experimental: nobody outside has reviewed it yet.
+
+    It alone knows who may take part: by a roster, by invitations, or by accounts of a site. It signs one token for
+    each person and round without seeing it, and the shuffler takes one report for each token. Let somebody else than
+    the shuffler's operator run it. It signs with the program `openssl`.
+
+    Example: dovetail collect issuer issuer.toml
+    """
+    for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client"):
+        require(module, extra="serve")
+    from dovetail.collect import logs as server_log
+    from dovetail.collect.clock import SystemClock
+    from dovetail.collect.files import tls_files
+    from dovetail.collect.http import run_until_stopped
+    from dovetail.collect.issuer.app import issuer_app
+    from dovetail.collect.issuer.issuer_config import assemble, load
+
+    found = load(config)
+    server_log.setup(sys.stderr)
+    app = issuer_app(assemble(found, config.parent), SystemClock())
+    tls = tls_files(found.tls, config.parent)
+    run_until_stopped(app, found.listen, ready=lambda url: typer.echo(f"issuer at {url}"), **tls)
+
+
 # `dovetail collect analyzer`: the process that opens batches and answers queries.
 
 
@@ -88,4 +165,6 @@ def _analyzer(
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     _register_shuffler(app)
+    _register_relay(app)
+    _register_issuer(app)
     _register_analyzer(app)

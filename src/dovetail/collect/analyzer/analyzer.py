@@ -20,7 +20,7 @@ from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns, UnsealingProc
 from dovetail.collect.analyzer.tokens import LiveTokens, Tokens, TokenSource
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.files import ServerConfig
-from dovetail.collect.http import Health, Refusal
+from dovetail.collect.http import Health, Refusal, tell_build
 from dovetail.collect.logs import Log
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.interfaces import AnalyzerStore, CountedBatch
@@ -37,6 +37,7 @@ class AnalyzerMetrics:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell the second in which the first batch came
         self._registry = CollectorRegistry()
+        tell_build(self._registry)
         self._batches = self._counter("batches_counted", "Batches counted.", "campaign")
         self._refused = self._counter("batches_refused", "Batches refused whole.", "kind")
         self._reports = self._counter("reports_counted", "Valid reports in counted batches.", "campaign")
@@ -94,6 +95,8 @@ class Analyzer:
         Public facts on roster slots, for order-private campaigns.
     processes : UnsealingProcesses
         That open large batches; by default none but this one.
+    issued : path
+        Folder of issuers' signed counts, which are read at every question.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Analyzer:
         keep_days: float = 30.0,
         slots: Mapping[str, RosterSlotEstimator] | None = None,
         processes: UnsealingProcesses | None = None,
+        issued: Path | None = None,
     ) -> None:
         self.campaigns, self.store, self.clock = campaigns, store, clock
         self.metrics = AnalyzerMetrics()
@@ -112,7 +116,10 @@ class Analyzer:
         self.parts, self._counting = ArrivingParts(campaigns, store), set[str]()
         self._processes = processes or UnsealingProcesses()
         known = slots or {}
-        self._answers = {id: CampaignAnswers(each, store, known.get(id)) for id, each in campaigns.newest.items()}
+        self._answers = {
+            id: CampaignAnswers(each, store, known.get(id), None if each.tokens is None else issued)
+            for id, each in campaigns.newest.items()
+        }
 
     def receive(self, batch: bytes | IO[bytes]) -> State:
         """Count a whole batch, given as its bytes or as an open file; Rejected if it is not right."""
@@ -172,7 +179,7 @@ class Analyzer:
         return list(self._answers.values())
 
     def health(self) -> Health:
-        """Whether a batch could be counted now."""
+        """Report if a batch could be counted now."""
         if not self.store.ready():
             return Health("the store cannot be written.")
         try:
@@ -240,6 +247,7 @@ class AnalyzerConfig(ServerConfig):
     listen: str = "127.0.0.1:8402"
     tokens: str | None = None  # without, nobody may query
     public_page: bool = False
+    issued: str | None = None  # folder of issuers' signed counts, as `dovetail collect issued` fetches them
     workers: Annotated[int, Field(ge=1, le=1024)] = 1  # processes that open a large batch
     retention: RetentionSection = RetentionSection()
 
@@ -264,6 +272,7 @@ def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -
         keep_days=config.retention.days,
         slots={id: found for id, found in slots.items() if found is not None},
         processes=UnsealingProcesses(config, folder, config.workers),
+        issued=None if config.issued is None else folder / config.issued,
     )
     if (audit := config.audit_log(folder, keys)) is not None:
         known = tokens.current()

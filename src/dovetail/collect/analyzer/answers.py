@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.account.compose import Composition
-from dovetail.collect.analyzer.sentences import doubt, guarantee_sentences
+from dovetail.collect.analyzer.sentences import GuaranteeSentence, doubt, guarantee_sentences, token_sentence
 from dovetail.collect.analyzer.tallies import (
     CampaignRandomizer,
     add_tallies,
@@ -32,26 +31,28 @@ from dovetail.collect.campaign.guarantees import (
     batch_guarantee,
     campaign_guarantees,
 )
-from dovetail.collect.campaign.terms import added_dummies, count_messages, fit, people_dummies
+from dovetail.collect.campaign.issued_counts import IssuedCounts
+from dovetail.collect.campaign.terms import count_messages, fit, noise_of_campaign, people_dummies, question_of
 from dovetail.collect.http import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, GroupTally
 from dovetail.core.display import mute
-from dovetail.core.errors import DataError
-from dovetail.core.estimate import Estimate
+from dovetail.core.errors import ConfigError, DataError, UnsupportedError
+from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
-from dovetail.estimate.classes import estimate_mixture_counts
-from dovetail.estimate.dummies import shares_of_counts, shares_of_people
-from dovetail.estimate.frequency import FrequencyEstimator, project_shares
-from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
-from dovetail.estimate.mean import MOST_STEPS, ClampedGrid, QuantileEstimate, estimate_mean, estimate_quantile
+from dovetail.core.missing import Missing
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import Question
+from dovetail.core.stages import NumericRandomizer, Shuffler
+from dovetail.estimate.frequency import project_shares
+from dovetail.estimate.grouped import Mixing
+from dovetail.estimate.mean import MOST_STEPS, ClampedGrid, QuantileEstimate, estimate_quantile
 from dovetail.estimate.robust_mean import BestMean, best_mean, estimate_median
 from dovetail.job.evaluate import LEVEL, shares_of
 from dovetail.job.fleet import FleetRound, TimeWindow, time_window
-from dovetail.randomize.krr import KRR
-from dovetail.randomize.sampling.from_device import decode_reports, from_device
-from dovetail.report.document import IntervalEstimates, Missing, central_document, to_jsonable
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.job.together import RELEASE
+from dovetail.randomize.sampling.open_reports import decode_reports, from_device
+from dovetail.report.document import IntervalEstimates, central_document, to_jsonable
 from dovetail.table.reader import read_table
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.terminal_text import printable
@@ -61,37 +62,19 @@ from dovetail_protocol.terminal_text import printable
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""
-Classes = tuple[tuple[int, KRR], ...]
 
 
-def estimate(randomizer: CampaignRandomizer, counted: GroupTally) -> Estimate:
-    """Shares of the symbols, or the Rao-Blackwell mean: exactly what the library says of the same reports."""
-    if isinstance(randomizer, NumericRandomizer):
-        return estimate_mean(randomizer, expand_tally(counted))
-    return FrequencyEstimator(randomizer).solve(estimator_tally(randomizer, counted))
-
-
-def estimate_among_dummies(
-    randomizer: CampaignRandomizer, counted: GroupTally, dummies: Dummies | UserDummies, *, n: int
-) -> Estimate:
-    """Shares of the symbols of n people, whose tally holds dummies, and blanks: the dummies' mean is subtracted."""
-    assert isinstance(randomizer, FrequencyRandomizer)
-    if isinstance(dummies, UserDummies):
-        messages = estimator_tally(randomizer, counted).counts[: dummies.k]
-        return shares_of_people(dummies, messages - n * dummies.rate / dummies.k, n=n)
-    counts = estimator_tally(randomizer, counted).counts - dummies.reach
-    return shares_of_counts(dummies, counts.astype(np.float64), n=n, randomizer=randomizer)
-
-
-def estimate_classes(classes: Classes, counted: GroupTally) -> Estimate:
-    """Weighted shares of the symbols, where people have different epsilons and reports do not say whose is whose."""
-    counts = estimator_tally(classes[0][1], counted).counts
-    return estimate_mixture_counts(classes, counts.astype(np.int64))
+def tally_of(noise: Noise, form: CampaignRandomizer, counted: GroupTally, *, blanks: bool) -> Tally:
+    """A tally as the noise takes it: reports have this `form`, and the last symbol is none where there are blanks."""
+    if isinstance(form, NumericRandomizer):
+        return noise.tally(expand_tally(counted))
+    found = estimator_tally(form, counted)
+    return Tally(found.counts[:-1], int(found.counts[:-1].sum())) if blanks else found
 
 
 @dataclass(frozen=True)
 class RoundEstimates:
-    """What is known about one round from its counted batches.
+    """Estimates of one round from its counted batches.
 
     Parameters
     ----------
@@ -99,39 +82,38 @@ class RoundEstimates:
         The round; where several were merged, the last of them.
     rounds : tuple of int
         All rounds whose reports are in it.
-    randomizer : the analyst's
+    question, noise : what is asked, and what hides the answers
+    form : the analyst's randomizer, whose reports are counted
+    blanks : whether its last symbol says nothing
     tallies : tuple of GroupTally
         One for each public group.
     minimum : int
         Valid reports that an estimate must rest on: the campaign's, which the shuffler could not check for validity.
+    people : People, optional
+        Who they are, where others hide their answers or they are of several classes; else whoever sent a report.
     placed : dict
         Estimates of public groups that come from places in a released order, not from tallies.
-    dummies : Dummies or UserDummies, optional
-        What the shuffler added or the people sent, and how many `people` they are.
-    classes : several (people, KRR), optional
-        Who sent something by which randomizer, where people have different epsilons.
     """
 
     t: int
     rounds: tuple[int, ...]
-    randomizer: CampaignRandomizer
+    question: Question
+    noise: Noise
+    form: CampaignRandomizer
+    blanks: bool
     tallies: tuple[GroupTally, ...]
     minimum: int
+    people: People | None = None
     placed: dict[str, Estimate] = field(default_factory=dict)
-    dummies: Dummies | UserDummies | None = None
-    people: int = 0
-    classes: Classes = ()
 
     @property
     def n(self) -> int:
         """Valid reports of devices."""
-        if self.dummies is not None:
-            return self.people
-        return sum(part.n for part in self.tallies)
+        return sum(part.n for part in self.tallies) if self.people is None else self.people.n
 
     @property
     def withheld(self) -> bool:
-        """Whether nothing is said, because too few reports are valid."""
+        """True if nothing is said, because too few reports are valid."""
         return self.n < self.minimum
 
     @cached_property
@@ -140,27 +122,66 @@ class RoundEstimates:
 
         Nothing of a batch that is withheld, and of public groups only those that `separable` names.
         """
-        if self.withheld:
+        return {name: found for name, found in self._found.items() if isinstance(found, Estimate)}
+
+    @property
+    def refused(self) -> list[str]:
+        """Why something is not told that these reports could be about."""
+        return [found for found in self._found.values() if isinstance(found, str)]
+
+    @cached_property
+    def _found(self) -> dict[str, Estimate | str]:
+        if self.withheld or not self.n:
             return {}
-        if self.dummies is not None:
-            all_reports = add_tallies(self.tallies)
-            return {EVERYBODY: estimate_among_dummies(self.randomizer, all_reports, self.dummies, n=self.people)}
-        if self.classes:
-            return {EVERYBODY: estimate_classes(self.classes, add_tallies(self.tallies))} if self.n else {}
+        everybody = add_tallies(self.tallies)
+        if self.people is not None:
+            return {EVERYBODY: self._learned(everybody, self.people)}
         parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
-        everybody = {EVERYBODY: add_tallies(parts.values())}
         told = separable({name: part.n for name, part in parts.items()}, minimum=self.minimum)
-        shown = everybody | {name: part for name, part in parts.items() if name in told}
-        counted = {name: estimate(self.randomizer, part) for name, part in shown.items()}
+        shown = {EVERYBODY: everybody} | {name: part for name, part in parts.items() if name in told}
+        counted = {name: self._learned(part, People(part.n)) for name, part in shown.items()}
         placed = separable({name: each.n for name, each in self.placed.items()}, minimum=self.minimum)
         return counted | {name: each for name, each in self.placed.items() if name in placed}
+
+    def _learned(self, counted: GroupTally, people: People) -> Estimate | str:
+        try:
+            return self.question.learned(self.noise, self._tally(counted), people)
+        except (DataError, UnsupportedError) as error:
+            return str(error)
+
+    @cached_property
+    def curve(self) -> dict[str, Any] | Missing:
+        """The curve behind everybody's numbers."""
+        if EVERYBODY not in self.by_group:
+            return Missing("nothing is told of these reports")
+        people = self.people or People(self.n)
+        return self.question.curve(self.noise, self._tally(add_tallies(self.tallies)), people)
+
+    @property
+    def next_settings(self) -> dict[str, Any]:
+        """Settings of the question in a campaign that asks on from here; none where it is asked once."""
+        everybody = self.by_group.get(EVERYBODY)
+        if everybody is None:
+            return {}
+        low, high = map(np.atleast_1d, everybody.interval(LEVEL))
+        found = self.question.after(low, high, self.n, None)  # the next campaign may have other people
+        return {} if isinstance(found, Missing) else {name: value for name, value in found.items() if value != ""}
+
+    @cached_property
+    def beside(self) -> Mapping[str, Any]:
+        """What is said of everybody's numbers together."""
+        everybody = self.by_group.get(EVERYBODY)
+        return {} if everybody is None else self.question.beside(self.noise, everybody, None)
+
+    def _tally(self, counted: GroupTally) -> Tally:
+        return tally_of(self.noise, self.form, counted, blanks=self.blanks)
 
     @cached_property
     def numbers(self) -> NumericSummary | None:
         """More about a number than its mean; None for categories, without reports, and where they tell no more."""
-        if not isinstance(self.randomizer, NumericRandomizer) or self.withheld or not self.randomizer.memoryless:
+        if not isinstance(self.form, NumericRandomizer) or self.withheld or not self.form.memoryless:
             return None
-        return NumericSummary.of(self.randomizer, add_tallies(self.tallies))
+        return NumericSummary.of(self.form, add_tallies(self.tallies))
 
 
 def separable(sizes: Mapping[str, int], *, minimum: int) -> set[str]:
@@ -278,9 +299,15 @@ class RosterSlotEstimator:
             return {}
         encoded = np.frombuffer(b"".join(report for _, report in pairs), dtype=np.uint8)
         reports, _ = decode_reports(campaign.mechanism, encoded.reshape(-1, campaign.mechanism.report_bytes))
-        estimator = _estimator(from_device(campaign.mechanism), groups.size)
         moved = (1.0 - np.diag(self._present(slots).mixing(here))) * np.bincount(here) / valid
-        found = estimator.solve(estimator.tally(reports, labels), _mixing(np.clip(moved, 0.0, 1.0)))
+        question = question_of(campaign)
+        noise = noise_of_campaign(campaign, question)
+        tally = noise.tallies(reports, labels, groups.size)
+        mixing = _mixing(np.clip(moved, 0.0, 1.0))
+        try:
+            found = question.within(noise, tally, mixing, People(labels.size))
+        except UnsupportedError:  # this order moves reports between groups in a way that cannot be undone
+            return {}
         return {self.names[group]: found.group(row) for row, group in enumerate(groups)}
 
     def mixed(self, placed: ReportsBySlot) -> tuple[int | None, float | None]:
@@ -316,13 +343,6 @@ def _mixing(moved: NDArray[np.float64]) -> Mixing | None:
     return mixing
 
 
-def _estimator(randomizer: Any, groups: int) -> GroupedFrequencyEstimator | GroupedMeanEstimator:
-    analyst: CampaignRandomizer = randomizer
-    if isinstance(analyst, NumericRandomizer):
-        return GroupedMeanEstimator(analyst, groups)
-    return GroupedFrequencyEstimator(analyst, groups)
-
-
 Document = dict[str, Any]
 
 
@@ -336,10 +356,18 @@ class CampaignAnswers:
     store : AnalyzerStore
     slots : RosterSlotEstimator, optional
         What is public about roster slots, where reports are released at them.
+    issued : path, optional
+        Folder of the issuer's signed counts, where devices show tokens.
     """
 
-    def __init__(self, campaign: Campaign, store: AnalyzerStore, slots: RosterSlotEstimator | None = None) -> None:
-        self.campaign, self._store, self._slots = campaign, store, slots
+    def __init__(
+        self,
+        campaign: Campaign,
+        store: AnalyzerStore,
+        slots: RosterSlotEstimator | None = None,
+        issued: Path | None = None,
+    ) -> None:
+        self.campaign, self._store, self._slots, self._issued = campaign, store, slots, issued
         self._rounds: dict[str, RoundEstimates] = {}
         self._mixed: dict[str, tuple[int | None, float | None]] = {}
         self._followers: dict[str, int | None] = {}
@@ -386,6 +414,7 @@ class CampaignAnswers:
         return {
             "t": t,
             "width": width,
+            "measure": self._question.measure,
             "groups": [
                 {**self._shares(name, each.estimate), "missing": list(each.missing)}
                 for name, each in answer.by_group.items()
@@ -395,7 +424,7 @@ class CampaignAnswers:
         }
 
     def guarantees(self) -> CampaignGuarantees:
-        """What all counted batches promise."""
+        """Guarantee of all counted batches."""
         return campaign_guarantees(self.campaign, self.released_batches())
 
     def released_batches(self) -> list[ReleasedBatch]:
@@ -409,21 +438,29 @@ class CampaignAnswers:
             "rounds": list(each.rounds),
             "n": each.n,
             "withheld": each.withheld,  # then no group is listed
-            "measure": "share" if isinstance(each.randomizer, FrequencyRandomizer) else "mean",
+            "measure": each.question.measure,
             "level": LEVEL,
             "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
-            "warnings": self._warnings(each.t),
+            "warnings": [*self._warnings(each.t), *each.refused],
+            **to_jsonable(each.beside),
         }
         found |= self._weighted()
         if detail and each.numbers is not None:
             found |= _numeric_document(each.numbers)
+        if detail and not isinstance(each.curve, Missing):
+            found["curve"] = to_jsonable(each.curve)
+        if detail and (then := each.next_settings):
+            found["next"] = then
         return found
 
     def frequencies(self, t: int | None = None) -> Document:
         """Shares of the symbols in round t, or the latest; `projected` are the nearest that sum to 1."""
         each = self.latest() if t is None else self.at(t)
-        if not isinstance(each.randomizer, FrequencyRandomizer):
-            raise Refusal("not_found", f"{self.campaign.id} asks for a number: it has means, not frequencies.")
+        asked = each.question
+        if asked.measure != "share" or asked.symbols > 1:
+            number = asked.measure == "mean" and not asked.of_arrays
+            what = "a number: it has means, not frequencies" if number else asked.label
+            raise Refusal("not_found", f"{self.campaign.id} asks for {what}.")
         groups = []
         for name, estimate in each.by_group.items():
             found = self._shares(name, estimate)
@@ -496,8 +533,23 @@ class CampaignAnswers:
             "alpha_of_all_batches": to_jsonable(found.all_alpha),
             "short": [_without_classes(each) for each in found.short],
             "warnings": [doubt(each) for each in found.doubtful],
-            "words": [line._asdict() for line in guarantee_sentences(self.campaign, found)],
+            "words": [line._asdict() for line in self.sentences(found)],
         }
+
+    def sentences(self, found: CampaignGuarantees) -> list[GuaranteeSentence]:
+        """What is promised in words, and how many tokens were issued beside how many reports there are."""
+        said = guarantee_sentences(self.campaign, found)
+        return said if self.campaign.tokens is None else [*said, self._tokens()]
+
+    def _tokens(self) -> GuaranteeSentence:
+        reports = {batch.rounds[-1]: batch.count for batch in self.batches()}
+        if self._issued is None:
+            return token_sentence(self.campaign, reports, None)
+        try:
+            told = IssuedCounts.load(self._issued / f"{self.campaign.id}.json", self.campaign)
+        except ConfigError:
+            return token_sentence(self.campaign, reports, None, why="its signed counts are not there, or do not hold")
+        return token_sentence(self.campaign, reports, told.counts)
 
     def requirement(self) -> Document:
         """The precision that the analyzer asks of devices: Algorithm 3's broadcast."""
@@ -508,15 +560,24 @@ class CampaignAnswers:
 
     @property
     def labels(self) -> list[str]:
-        """What the components of an estimate are called."""
-        k = getattr(self.campaign.mechanism, "k", None)
-        if k is None:
-            return ["mean"]
-        return list(self.campaign.categories) or [str(symbol) for symbol in range(k)]
+        """Names of the components of an estimate."""
+        return self._question.labels
+
+    def notes(self, each: RoundEstimates) -> tuple[str, ...]:
+        """What else must be true for the numbers of a round to mean what they say."""
+        return self._question.notes(each.beside, n=each.n, mode=RELEASE)
+
+    @cached_property
+    def _question(self) -> Question:
+        return question_of(self.campaign)
+
+    @cached_property
+    def _noise(self) -> Noise:
+        return noise_of_campaign(self.campaign, self._question)
 
     def _estimates(self, batch: BatchRecord) -> RoundEstimates:
         if batch.id not in self._rounds:
-            randomizer: Any = from_device(self.campaign.mechanism)
+            form: Any = from_device(self.campaign.mechanism)
             tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
             placed = (
                 {}
@@ -524,9 +585,8 @@ class CampaignAnswers:
                 else self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id))
             )
             self._rounds[batch.id] = RoundEstimates(
-                batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed,
-                dummies=added_dummies(self.campaign) or people_dummies(self.campaign), people=batch.n,
-                classes=self._classes(batch),
+                batch.rounds[-1], batch.rounds, self._question, self._noise, form, self.campaign.open, tallies,
+                self.campaign.batch.minimum, self._people(batch), placed,
             )  # fmt: skip
         return self._rounds[batch.id]
 
@@ -539,14 +599,23 @@ class CampaignAnswers:
             batch.classes,
         )  # fmt: skip
 
-    def _classes(self, batch: BatchRecord) -> Classes:
-        """Who sent something by which randomizer; nothing where there are no classes.
+    def _people(self, batch: BatchRecord) -> People | None:
+        """Who is behind a batch, where its reports do not say it by their number.
 
-        A database that was rolled back has forgotten it: then anybody may have been of any class.
+        A database that was rolled back has forgotten how many are of each class: then anybody may have been of any.
         """
-        sizes = batch.classes or (batch.count,) * len(self.campaign.classes)
-        own = (from_device(self.campaign.of_class(place).mechanism) for place in range(len(sizes)))
-        return tuple((n, one) for n, one in zip(sizes, own, strict=True) if isinstance(one, KRR))
+        campaign, promise = self.campaign, self.campaign.promise
+        if campaign.classes:
+            sizes = batch.classes or (batch.count,) * len(campaign.classes)
+            named = zip((each.name for each in campaign.classes), sizes, strict=True)
+            n = sum(part.n for part in self._store.tallies(campaign.id, batch.id))
+            return People(n, counted=dict(named))
+        if promise.trust == "local":
+            return None
+        # as few as the unreadable entries can be of: a device that fails with all of its own is one person
+        n = max(1, batch.count + sum(batch.rejected.values()) // -campaign.entries)
+        honest = n if promise.assumed_honest is None else promise.assumed_honest
+        return People(n, honest=max(1, min(honest, n - promise.assumed_dishonest)))
 
     def _weighted(self) -> Document:
         """What shares mean where people have different epsilons; nothing elsewhere."""
@@ -574,7 +643,7 @@ class CampaignAnswers:
         if batch.id not in self._followers:
             tallies = self._store.tallies(self.campaign.id, batch.id)
             messages = sum(count_messages(sent, each.counts) for each in tallies)
-            found = sent.most_followers(messages, batch.n)
+            found = sent.most_followers(messages, batch.n, symbols=self.campaign.symbols)
             self._followers[batch.id] = found if found < batch.n else None
         return self._followers[batch.id]
 
@@ -585,7 +654,8 @@ class CampaignAnswers:
         return [said for said in map(doubt, batches) if said]
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
-        shares: IntervalEstimates = shares_of(estimate, self.labels, None)
+        span = None if self._question.measure in ("share", "mean") else self._question.span
+        shares: IntervalEstimates = shares_of(estimate, self.labels, None, span=span)
         return {"group": name if name != EVERYBODY else None, **to_jsonable(shares)}
 
 
@@ -630,18 +700,13 @@ def _composed_document(both: CentralDP | Composition | Missing) -> Any:
 # Estimates as a table for other programs: one row for each round, group and component, as CSV or Parquet.
 
 
-SCHEMA: dict[str, Any] = {
-    "round": pl.Int64,
-    "group": pl.String,  # null for everybody
-    "label": pl.String,
-    "n": pl.Int64,
-    "value": pl.Float64,
-    "standard_error": pl.Float64,
-    "population_error": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "bias_bound": pl.Float64,
-}
+def schema() -> dict[str, Any]:
+    """The columns of the table with their types."""
+    number = pl.Float64
+    return {
+        "round": pl.Int64, "group": pl.String, "label": pl.String, "n": pl.Int64, "value": number,
+        "standard_error": number, "population_error": number, "low": number, "high": number, "bias_bound": number,
+    }  # fmt: skip
 
 
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\n＝＋－＠]")  # also in full width
@@ -656,7 +721,7 @@ def table(answers: CampaignAnswers) -> pl.DataFrame:
         for shares in answers.document(each)["groups"]
         for label, numbers in _components(shares)
     ]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=schema(), orient="row")
 
 
 def _components(shares: Document) -> Iterator[tuple[str, tuple[float, ...]]]:

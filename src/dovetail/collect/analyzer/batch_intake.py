@@ -38,7 +38,7 @@ from dovetail.collect.clock import minute
 from dovetail.collect.http import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, CountedBatch, GroupTally
 from dovetail.core.errors import DataError, StorageError
-from dovetail.randomize.sampling.from_device import from_device
+from dovetail.randomize.sampling.open_reports import from_device
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.messages import Rejected
 
@@ -147,7 +147,7 @@ def check_dummies(header: Header, campaign: Campaign) -> None:
         raise Rejected("content", f"the batch does not hold what so many people of {campaign.id} send.")
     if asked is not None:
         try:
-            asked.people(header.count, header.devices)
+            asked.people(header.count, campaign.entries * header.devices)
         except DataError as error:
             raise Rejected("content", str(error)) from None
 
@@ -164,7 +164,7 @@ def check_people(campaign: Campaign, counted: GroupTally, n: int) -> None:
     if honest < 1:  # nothing is promised then
         return
     try:
-        sent.require_messages(count_messages(sent, counted.counts), honest=honest)
+        sent.require_messages(count_messages(sent, counted.counts), honest=honest, symbols=campaign.symbols)
     except DataError as error:
         raise Rejected("content", str(error)) from None
 
@@ -186,7 +186,7 @@ def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> Cou
         tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
-    extra = header.count - header.devices  # dummies, which are never malformed, or are those of devices
+    extra = header.count - header.devices  # dummies, which are never malformed, or further entries of devices
     n = max(0, add_tallies(tallies.values()).n - extra)
     crowd = min(crowds.values(), default=0)
     check_people(campaign, add_tallies(tallies.values()), n)
@@ -257,7 +257,7 @@ def _tallies(campaign: Campaign, randomizer: CampaignRandomizer, opened: OpenedR
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the shuffler has signed of a batch in parts."""
+    """Signed list of the parts of a batch."""
 
     header: Header
     campaign: Campaign
@@ -324,7 +324,7 @@ class ArrivingParts:
             raise _not_awaited()
 
     def forget(self, batch: str) -> None:
-        """What is here of a batch that will never be counted from it."""
+        """Delete the parts of a batch that will never be counted."""
         if self._store.manifest(batch) is not None:
             self._store.forget_parts(batch)
 

@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.unseal import OpenedReports, VersionOpeners, unseal
-from dovetail.collect.campaign.terms import added_dummies, people_dummies, require_same_terms, shuffle_section
+from dovetail.collect.campaign.terms import (
+    added_dummies,
+    people_dummies,
+    require_question,
+    require_same_terms,
+    shuffle_section,
+)
 from dovetail.collect.files import ServerConfig
 from dovetail.collect.http import Refusal
 from dovetail.core.errors import ConfigError
@@ -51,6 +57,7 @@ class AnalyzerCampaigns:
             shuffle_section(campaign)
             added_dummies(campaign)
             people_dummies(campaign)
+            require_question(campaign)
             if str(campaign.analyzer) not in held:
                 raise ConfigError(
                     f"the campaign {campaign.id}, version {campaign.version}, is sealed to another key than these."
@@ -115,7 +122,7 @@ class UnsealingProcesses:
     workers: int = 1
 
     def of(self, versions: VersionOpeners, round: int, count: int) -> AbstractContextManager[Unsealer]:
-        """What opens the reports of one batch of this campaign, the first of its `versions`."""
+        """Keys that open the reports of one batch of this campaign, the first of its `versions`."""
         if self.config is None or self.workers < 2 or count < LARGE:
             return nullcontext(partial(unseal_here, versions, round))
         return self._started(versions[0][0].digest, round)

@@ -13,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dovetail.collect.analyzer.answers import CampaignAnswers, Document
-from dovetail.collect.analyzer.sentences import GuaranteeSentence, guarantee_sentences, summarize
+from dovetail.collect.analyzer.sentences import GuaranteeSentence, summarize
 from dovetail.collect.campaign.guarantees import CampaignGuarantees
 from dovetail.report.charts import (
+    CUT,
     LEFT,
     RIGHT,
     ROW,
@@ -32,6 +33,7 @@ from dovetail.report.charts import (
     time_series_chart,
 )
 from dovetail.report.number_format import Unit, percent, upward
+from dovetail.report.tables import vector_sentences
 from dovetail_protocol.campaign import Campaign
 
 # Shares as horizontal bars with their intervals, as inline SVG in the style of the privacy report.
@@ -77,6 +79,7 @@ class CampaignView(NamedTuple):
     badges: tuple[str, ...]
     sentence: str
     figures: tuple[CaptionedChart, ...]
+    lines: tuple[str, ...]  # about all numbers of the latest round together
     promises: tuple[GuaranteeSentence, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
@@ -94,9 +97,11 @@ def render_body(answers: Sequence[CampaignAnswers]) -> str:
 
 
 def campaign_view(answers: CampaignAnswers) -> CampaignView:
-    """What the page says about one campaign."""
+    """Document of the page about one campaign."""
     campaign, status, found = answers.campaign, answers.status(), answers.guarantees()
-    documents = [answers.document(each) for each in answers.rounds()[-MOST_ROUNDS:]]
+    rounds = answers.rounds()[-MOST_ROUNDS:]
+    documents = [answers.document(each) for each in rounds]
+    told = [(each, one) for each, one in zip(rounds, documents, strict=True) if one["groups"]][-1:]
     badges = (
         f"{campaign.id}, version {campaign.version}",
         _mechanism(campaign),
@@ -109,7 +114,10 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
         badges=badges,
         sentence=_together(_sentence(status, found)),
         figures=tuple(_figures([each for each in documents if each["groups"]])),
-        promises=tuple(GuaranteeSentence(*map(_together, line)) for line in guarantee_sentences(campaign, found)),
+        lines=tuple(
+            line for each, one in told for line in (*vector_sentences({"estimates": one}), *answers.notes(each))
+        ),
+        promises=tuple(GuaranteeSentence(*map(_together, line)) for line in answers.sentences(found)),
         rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),
         note=_note(status["batches"]),
     )
@@ -118,6 +126,8 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
 def _mechanism(campaign: Campaign) -> str:
     if campaign.sent is not None:
         return f"answers as they are among dummies of people, ε = {upward(campaign.sent.epsilon)} a batch"
+    if campaign.open:
+        return f"answers as they are among dummies of the shuffler, ε = {upward(campaign.charged)} a batch"
     classes = [f"{upward(each.epsilon)} ({each.name})" for each in campaign.classes]
     epsilon = " or ".join(classes) or upward(campaign.mechanism.epsilon)
     return f"{campaign.mechanism.name.replace('_', ' ')}, ε = {epsilon}"
@@ -172,7 +182,7 @@ def _bars(latest: Document) -> CaptionedChart:
     everybody, unit = latest["groups"][0], Unit.of("share")
     rows = sorted(_intervals(everybody, unit), key=lambda row: -row.value)
     more = f", the {MOST_BARS} largest" if len(rows) > MOST_BARS else ""
-    rows = rows[:MOST_BARS]
+    rows, more = _shares(rows[:MOST_BARS], more)
     title = f"Shares in round {latest['round']:,}{more}"
     chart = bar_chart(
         rows,
@@ -183,12 +193,21 @@ def _bars(latest: Document) -> CaptionedChart:
     return CaptionedChart(title, chart)
 
 
+def _shares(everything: list[IntervalRow], more: str) -> tuple[list[IntervalRow], str]:
+    """The rows as a chart of shares draws them, and the end of its title, which says so."""
+    rows = [row.within_shares() for row in everything]
+    return rows, more if rows == everything else f"{more} ({CUT})"
+
+
 def _groups(latest: Document, place: int, unit: Unit) -> CaptionedChart:
     named = [each for each in latest["groups"] if each["group"] is not None]
     rows = [_interval(each, place, unit)._replace(label=f"{each['group']} (n = {each['n']:,})") for each in named]
     title = f"{_name(named[0]['labels'][place])} by public group in round {latest['round']:,}"
-    draw = bar_chart if latest["measure"] == "share" else interval_chart
-    return CaptionedChart(title, draw(rows, title=title, description=_describe(rows, latest), tick=_tick(latest)))
+    said = {"description": _describe(rows, latest), "tick": _tick(latest)}
+    if latest["measure"] != "share":
+        return CaptionedChart(title, interval_chart(rows, title=title, **said))
+    rows, more = _shares(rows, "")
+    return CaptionedChart(title + more, bar_chart(rows, title=title + more, **said))
 
 
 def _course(documents: Sequence[Document], place: int) -> CaptionedChart:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from dovetail.collect.campaign.guarantees import (
@@ -12,11 +13,12 @@ from dovetail.collect.campaign.guarantees import (
     ReleasedBatch,
 )
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
 from dovetail.core.verdict import warnings_of
-from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.dummies import TRUSTED
 
 # In words: what people of each class are promised where they have different epsilons, and what is estimated.
 
@@ -30,7 +32,7 @@ class GuaranteeSentence(NamedTuple):
 
 
 def class_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
-    """What is public about classes, what each of them is promised, and what shares mean."""
+    """Say what is public about classes, what each of them is promised, and what shares mean."""
     t = found.latest.released.t if found.latest else None
     promises = [line for each in found.classes for line in _of_class(each, t)]
     return [_public(found), *promises, GuaranteeSentence("What is estimated", "", WEIGHTED)]
@@ -53,7 +55,7 @@ def _of_class(each: ClassGuarantee, t: int | None) -> list[GuaranteeSentence]:
     report = GuaranteeSentence(
         f"One report, {each.name}",
         f"ε = {upward(each.local)}",
-        "Whoever sees a single report of this class, even with its sender's name on it, can shift the odds of any "
+        "Somebody who sees one report of this class, even with its sender's name on it, can shift the odds of any "
         f"two values behind it by a factor of at most {odds(each.local)}.",
     )
     if t is None or each.latest is None:
@@ -71,7 +73,7 @@ def _class_central(name: str, central: CentralDP | Missing) -> GuaranteeSentence
         name,
         f"ε = {upward(central.epsilon)}",
         f"Shuffled among {central.n:,} reports of all classes, with {central.honest_n:,} people assumed honest, "
-        "whoever they are: whoever sees the batch shifts the odds about one person of this class by a factor of at "
+        "no matter who: the batch shifts the odds about one person of this class by a factor of at "
         f"most {odds(central.epsilon)}, with slack δ = {upward(central.delta)}.{notes}",
     )
 
@@ -90,29 +92,30 @@ def _classes_together(each: ClassGuarantee) -> GuaranteeSentence:
 
 
 def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
-    """What is promised, and what is not."""
+    """Say what is promised, and what is not."""
     if campaign.classes:
         parts = [_rounds(campaign, found), *class_sentences(campaign, found), _colluding(campaign, found)]
-        return [*parts, *_shortfalls(campaign, found)]
-    parts = [_report(campaign, found), _rounds(campaign, found), *_batch(found), _together(found)]
+        return [*parts, *_shortfalls(campaign, found), *_people(campaign)]
+    parts = [_report(campaign, found), _rounds(campaign, found), *_batch(campaign, found), _together(found)]
     if campaign.order_private:
         parts.append(_order(found))
-    return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_doubts(found), *_open(campaign)]
+    return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_doubts(found), *_people(campaign)]
 
 
 def _report(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
-    if campaign.sent is not None:
+    if campaign.open:
+        them = "them, and in " if campaign.sent else ""
         return GuaranteeSentence(
             "One report",
             f"ε = {upward(epsilon)}",
-            "No promise: the answer is sent as it is, and only the dummies of other people hide it. The trust is in "
-            "them, and in a shuffler that tells nobody whose message is whose.",
+            f"No promise: the answer is sent as it is, and only the dummies of {TRUSTED[campaign.promise.trust]} "
+            f"hide it. The trust is in {them}a shuffler that tells nobody whose message is whose.",
         )
     return GuaranteeSentence(
         "One report",
         f"ε = {upward(epsilon)}",
-        "Whoever sees a single report, even with its sender's name on it, can shift the odds of any two values "
+        "Somebody who sees one report, even with its sender's name on it, can shift the odds of any two values "
         f"behind it by a factor of at most {odds(epsilon)}.",
     )
 
@@ -121,19 +124,19 @@ def _rounds(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     return GuaranteeSentence(
         "All reports of one device",
         f"ε ≤ {upward(campaign.promise.device_budget)}",
-        "At that its software stops, whatever became of its reports, or earlier where whoever runs it has said so. "
+        "At that its software stops, whatever became of its reports, or earlier where its user has said so. "
         "That is its own count: one that is reset or installed anew has no memory and begins again. "
         f"{_spent(campaign, found)}",
     )
 
 
 def _spent(campaign: Campaign, found: CampaignGuarantees) -> str:
-    if campaign.sent is not None and found.rounds:
+    if campaign.open and found.rounds:
         spent = decimal_at_least(cost(found.most_reports, campaign.charged))
         return (
-            f"It counts the promises of batches, which rest on other people. Spent so far: ε = {upward(spent)}, in "
-            f"{_count(found.rounds, 'batch', 'batches')} with at most {_count(found.most_reports, 'report')} of one "
-            "device."
+            f"It counts the promises of batches, which rest on {TRUSTED[campaign.promise.trust]}. Spent so far: ε = "
+            f"{upward(spent)}, in {_count(found.rounds, 'batch', 'batches')} with at most "
+            f"{_count(found.most_reports, 'report')} of one device."
         )
     if found.rounds == 0:
         return "Nothing of it is spent in a released batch so far."
@@ -143,16 +146,16 @@ def _spent(campaign: Campaign, found: CampaignGuarantees) -> str:
     )
 
 
-def _batch(found: CampaignGuarantees) -> list[GuaranteeSentence]:
+def _batch(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
     if found.weakest is None or found.latest is None or isinstance(found.composed, Missing):
         return []  # there is no promise for single batches either, for the same reason
     named = {"Latest batch": found.latest}
     if found.weakest.honest < found.latest.honest:
         named["Weakest batch"] = found.weakest
-    return [_central(name, each) for name, each in named.items()]
+    return [_central(campaign, name, each) for name, each in named.items()]
 
 
-def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
+def _central(campaign: Campaign, name: str, each: BatchGuarantee) -> GuaranteeSentence:
     released, central = each.released, each.central
     if isinstance(central, Missing):
         return GuaranteeSentence(
@@ -170,7 +173,7 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
         return GuaranteeSentence(
             f"{name} (round {released.t:,})",
             f"ε = {upward(central.epsilon)}",
-            f"The shuffler adds the noise: dummies of every answer among {hidden}{whom}. Whoever sees the batch "
+            f"The shuffler adds the noise: dummies of every answer among {hidden}{whom}. Anybody who sees the batch "
             f"shifts the odds about one person by a factor of at most {odds(central.epsilon)}, with slack δ = "
             f"{upward(central.delta)}, if the shuffler adds them once and as specified and keeps their numbers "
             f"and its randomness secret.{notes}",
@@ -179,17 +182,18 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
         return GuaranteeSentence(
             f"{name} (round {released.t:,})",
             f"ε = {upward(central.epsilon)}",
-            f"People add the noise: dummies among {hidden}, {central.honest_n:,} of them assumed honest. Whoever "
+            f"People add the noise: dummies among {hidden}, {central.honest_n:,} of them assumed honest. Anybody who "
             f"sees the batch shifts the odds about one person by a factor of at most {odds(central.epsilon)}, with "
             f"slack δ = {upward(central.delta)}, if so many follow the protocol and the shuffler tells nobody whose "
             f"entries are whose.{notes}",
         )
+    checks = "roster" if campaign.tokens is None else "issuer of tokens"
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",
         f"ε = {upward(central.epsilon)}",
         f"Shuffled among {hidden}, with {each.honest:,} assumed to come from honest people, one each, whom nobody "
-        "but the roster checks: whoever sees the batch shifts the odds about one person by a factor of at most "
-        f"{odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
+        f"but the {checks} checks: anybody who sees the batch shifts the odds about one person by a factor of at "
+        f"most {odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
         f"({central.method}).{notes}",
     )
 
@@ -239,7 +243,7 @@ def _colluding(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSenten
         f"each, and ε = {upward(campaign.promise.device_budget)} for everything that a device sends here, as it "
         "remembers."
     )
-    if campaign.sent is not None:
+    if campaign.open:
         words = "They read the answer of every device: nothing is randomized, and there is no local promise."
     return GuaranteeSentence("If shuffler and analyzer collude", f"ε = {upward(epsilon)}", words)
 
@@ -278,9 +282,20 @@ def doubt(released: ReleasedBatch) -> str:
     )
 
 
-def _open(campaign: Campaign) -> list[GuaranteeSentence]:
+def _people(campaign: Campaign) -> list[GuaranteeSentence]:
+    """On whom it rests that reports come from distinct people, where that is not the shuffler's roster."""
     if campaign.promise.authentication == "roster":
         return []
+    if campaign.tokens is not None:
+        return [
+            GuaranteeSentence(
+                "Distinct people",
+                "",
+                f"They rest on the issuer {campaign.tokens.issuer}: it gives each person one token a round, and "
+                "whoever has its keys can invent people. The shuffler takes one report for each token and learns no "
+                "name. Tokens are experimental: nobody outside has reviewed them yet.",
+            )
+        ]
     return [
         GuaranteeSentence(
             "Anybody may send",
@@ -289,6 +304,42 @@ def _open(campaign: Campaign) -> list[GuaranteeSentence]:
             "reports: estimates can be flooded, and the promise is that of single reports.",
         )
     ]
+
+
+_SHOWN = 5  # rounds of which the page tells how many tokens and reports there are
+
+
+def token_sentence(
+    campaign: Campaign, reports: Mapping[int, int], issued: Mapping[int, int] | None, *, why: str = ""
+) -> GuaranteeSentence:
+    """Tokens that the issuer says it gave, beside reports; both by round. why : what keeps its word from counting."""
+    assert campaign.tokens is not None
+    name = campaign.tokens.issuer
+    if issued is None:
+        reason = f" ({why})" if why else ""
+        return GuaranteeSentence(
+            "Tokens",
+            "",
+            f"How many tokens the issuer {name} gave is not known here{reason}: whether there are more reports than "
+            "people who may take part cannot be seen.",
+        )
+    more = [number for number, count in sorted(reports.items()) if number in issued and count > issued[number]]
+    alarm = "".join(
+        f" In round {number:,} there are more reports than tokens: somebody else than the issuer has made people up, "
+        "or it has lost count, as after a restore."
+        for number in more[-_SHOWN:]
+    )
+    both = [number for number in sorted(reports) if number in issued][-_SHOWN:]
+    told = "; ".join(f"round {n:,}: {issued[n]:,} tokens, {_count(reports[n], 'report')}" for n in both)
+    later = len(reports.keys() - issued.keys())
+    untold = f" Of {_count(later, 'round')} counted here it has told nothing yet." if later else ""
+    return GuaranteeSentence(
+        "Tokens",
+        "",
+        f"The issuer {name} signs how many it gave in rounds that are over: {told or 'none of those counted here'}."
+        f"{untold}{alarm} As many or fewer reports prove nothing: the issuer may have made people up, and the "
+        "shuffler may have sent reports in place of people who sent none.",
+    )
 
 
 _IF = {

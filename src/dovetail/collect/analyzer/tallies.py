@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 
 from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core import estimate
-from dovetail.core.entropy import simulation
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
 from dovetail.estimate.mean import ClampedGrid, whole_steps
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 
 Cells = NDArray[np.int64]  # (c,), ascending
-CampaignRandomizer = FrequencyRandomizer | NumericRandomizer
+CampaignRandomizer = FrequencyRandomizer | NumericRandomizer | VectorRandomizer
 
 
 def tally_reports(randomizer: CampaignRandomizer, reports: Reports, *, group: str) -> GroupTally:
     """Counts of the reports of one public group.
 
-    A cell is what the randomizer's own tally counts: a report or a symbol. For numbers it is the grid step of the
-    report, where the noise is geometric clamped to the range: all that estimators look at, and a bound on what one
-    report can do.
+    A cell is what the randomizer's own tally counts: a report, a symbol, or the sum of a coordinate. For numbers it
+    is the grid step of the report, where the noise is geometric clamped to the range: all that estimators look at,
+    and a bound on what one report can do.
     """
     if isinstance(randomizer, NumericRandomizer):
         steps = whole_steps(randomizer, reports)
@@ -60,9 +60,10 @@ def tallies_by_group(tallies: Iterable[GroupTally]) -> dict[str, GroupTally]:
     return {name: add_tallies(found[name], group=name) for name in sorted(found)}
 
 
-def estimator_tally(randomizer: FrequencyRandomizer, counted: GroupTally) -> estimate.Tally:
-    """The tally as the estimator of frequencies takes it."""
-    counts = randomizer.tally(randomizer.randomize([], simulation(0)))  # of nobody: zeros, as many as there are cells
+def estimator_tally(randomizer: FrequencyRandomizer | VectorRandomizer, counted: GroupTally) -> estimate.Tally:
+    """The tally as the estimator of frequencies or of vectors takes it."""
+    nobody = np.empty((0, randomizer.device.report_bytes), dtype=np.uint8)
+    counts = randomizer.tally(randomizer.decode_bytes(nobody)[0])  # zeros, as many as there are cells
     cells, filled = _pairs([counted]).T
     counts[cells] = filled
     return estimate.Tally(counts, counted.n)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -12,9 +10,9 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Protocol, Self
 
-from dovetail.collect.files import sync_folder
 from dovetail.collect.logs import Log
-from dovetail.core.errors import ConfigError, DataError, OutputError
+from dovetail.core.errors import ConfigError, DataError
+from dovetail.ledger.files import replace_durably
 
 _LOG = Log("analyzer.tokens")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -61,7 +59,7 @@ class Token:
         return self.expires is None or now < self.expires.timestamp()
 
     def reads(self, campaign: str) -> bool:
-        """Whether this campaign is in its scope."""
+        """True if this campaign is in its scope."""
         return self.campaigns is None or campaign in self.campaigns
 
 
@@ -100,18 +98,7 @@ class Tokens:
 
     def save(self, path: Path) -> None:
         """Replace the file at once or not at all."""
-        try:
-            handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.writelines(token.write() + "\n" for token in self.tokens)
-                file.flush()
-                os.fsync(file.fileno())
-            if path.exists():  # the analyzer may run as another user, who was given this file
-                Path(scratch).chmod(path.stat().st_mode & 0o777)
-            Path(scratch).replace(path)
-            sync_folder(path.parent)  # a withdrawal that a power cut undoes would let the token in again
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
+        replace_durably(path, "".join(token.write() + "\n" for token in self.tokens).encode())
 
     def current(self) -> Tokens:
         return self

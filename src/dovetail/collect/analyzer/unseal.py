@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.display import mute
 from dovetail.core.stages import Reports
-from dovetail.randomize.sampling.from_device import decode_reports
+from dovetail.randomize.sampling.open_reports import decode_reports
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
 from dovetail_protocol.messages import VERSION, inner_info, plain_bytes
@@ -22,7 +22,7 @@ KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is s
 @mute
 @dataclass(frozen=True)
 class OpenedReports:
-    """What a sequence of sealed reports holds.
+    """Contents of a sequence of sealed reports.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def unseal(
 
 
 def _open(keys: Sequence[tuple[Opener, bytes]], sealed: bytes) -> tuple[bytes | None, int]:
-    """What the first key that fits opens, and which one it is."""
+    """Open with the first key that fits, and tell which one it is."""
     for version, (opener, info) in enumerate(keys):
         plain = opener.open(sealed, info)
         if plain is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING
 from hashlib import sha256
 from math import floor
 from pathlib import Path
@@ -26,15 +27,22 @@ from dovetail.collect.campaign.guarantees import (
     most_dishonest,
 )
 from dovetail.collect.campaign.roster import MappedRoster, Roster
-from dovetail.collect.campaign.terms import added_dummies, people_dummies
+from dovetail.collect.campaign.terms import added_dummies, noise_of_campaign, people_dummies, question_of, too_few
+from dovetail.core.estimate import Z95
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
+from dovetail.core.noise import People
+from dovetail.core.question import WEAK
 from dovetail.core.verdict import Verdict, warnings_of, word_of
-from dovetail.report.document import Missing
-from dovetail.report.number_format import odds, upward
+from dovetail.randomize.sampling.open_reports import randomizer_kind
+from dovetail.report.number_format import Unit, odds, upward
+from dovetail_protocol.asked import Asked, Value
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.dummies import TRUSTED
 from dovetail_protocol.endpoint import PLAIN, leaves_in_the_clear
 from dovetail_protocol.messages import wire_bytes
+from dovetail_protocol.ohttp import OVERHEAD
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
 
@@ -48,7 +56,7 @@ class CampaignFact(NamedTuple):
 
 @dataclass(frozen=True)
 class CampaignExplanation:
-    """What `explain` finds; every epsilon is an upper bound in nats, None where nothing is promised, with the reason.
+    """Result of `explain`; every epsilon is an upper bound in nats, None with a reason where nothing is promised.
 
     Parameters
     ----------
@@ -79,7 +87,7 @@ class CampaignExplanation:
     @property
     def verdict(self) -> Verdict:
         """How well one person is protected, by whom one has to trust."""
-        return judge_batches(math.inf if self.campaign.sent else self.all_epsilon, self.central, self.together)
+        return judge_batches(math.inf if self.campaign.open else self.all_epsilon, self.central, self.together)
 
 
 def explain(
@@ -164,6 +172,7 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
         *_dummies(campaign),
         CampaignFact("rounds", _rounds(campaign)),
         CampaignFact("batches", _batches(campaign)),
+        *_error(campaign),
         CampaignFact("order", _order(campaign)),
         CampaignFact(
             "message",
@@ -218,13 +227,15 @@ def _class_lines(found: CampaignExplanation) -> list[CampaignFact]:
 
 
 def _one_report(found: CampaignExplanation) -> str:
-    if found.campaign.sent is not None:
+    if found.campaign.open:
+        trust = found.campaign.promise.trust
+        beside = ", and beside it a dummy or a blank" if trust == "users" else ""
         return (
-            "no promise, epsilon is infinite: the answer is sent as it is, sealed, and beside it a dummy or a blank. "
-            "Only the dummies of other people hide it; a device answers with --trust users alone"
+            f"no promise, epsilon is infinite: the answer is sent as it is, sealed{beside}. "
+            f"Only the dummies of {TRUSTED[trust]} hide it; a device answers with --trust {trust} alone"
         )
     return (
-        f"epsilon {upward(found.epsilon)}: whoever sees it, even with the sender's name, shifts the odds of any "
+        f"epsilon {upward(found.epsilon)}: anybody who sees it, even with the sender's name, shifts the odds of any "
         f"two answers by a factor of at most {odds(found.epsilon)}"
     )
 
@@ -232,7 +243,7 @@ def _one_report(found: CampaignExplanation) -> str:
 def _all_reports(found: CampaignExplanation) -> str:
     charged = found.campaign.charged
     given, spent = affordable(QUESTION_TOTAL, charged), decimal_at_least(cost(found.reports, charged))
-    kind = "epsilon" if found.campaign.sent is None else "the epsilons of their batches"
+    kind = "epsilon" if not found.campaign.open else "the epsilons of their batches"
     words = (
         f"a device sends in at most {found.reports:,} of {found.campaign.schedule.count:,} rounds, {kind} "
         f"{upward(spent)} together, then stops; it counts by itself, over all campaigns, as far as it "
@@ -240,20 +251,41 @@ def _all_reports(found: CampaignExplanation) -> str:
     )
     if given >= found.reports:
         return words
-    return f"{words}. Until whoever has it allows more, one question gets {QUESTION_TOTAL:g} nats: {given:,} reports"
+    return f"{words}. Until its user allows more, one question gets {QUESTION_TOTAL:g} nats: {given:,} reports"
 
 
 def _answer(campaign: Campaign) -> str:
     mechanism, named = campaign.mechanism, ", ".join(campaign.categories[:20])
     k = getattr(mechanism, "k", None)
-    if k is None:
+    if campaign.asked is not None:
+        kind = _asked(campaign.asked)
+    elif k is None:
         kind = f"a number from {getattr(mechanism, 'lower', 0.0):g} to {getattr(mechanism, 'upper', 0.0):g}"
     else:
         kind = f"one of {k:,} answers" + (f": {named}" if named else "")
+    if radius := getattr(mechanism, "radius", 0.0):
+        kind += f", shortened to Euclidean length {radius:g} at most"
     groups = f"; with the sender's public group, in the clear for the analyzer: {', '.join(campaign.groups[:20])}"
-    if campaign.sent is not None:
+    if campaign.open:
         return f"{kind}, not randomized"
-    return f"{kind}, randomized on the device by {mechanism.name}" + (groups if campaign.groups else "")
+    return f"{kind}, randomized on the device by {randomizer_kind(mechanism.name).label}" + (
+        groups if campaign.groups else ""
+    )
+
+
+def _asked(asked: Asked) -> str:
+    """The values of a person, and how many of which symbols stand for them."""
+    what = f"for {asked.question}: {' and '.join(f'{one.name} ({_held(one)})' for one in asked.values)}"
+    if not asked.symbols:
+        return what
+    sent = "one symbol" if len(asked.symbols) == 1 else f"{len(asked.symbols)} symbols that nobody can link"
+    return f"{what}, as {sent} of {asked.size:,}"
+
+
+def _held(value: Value) -> str:
+    if value.length:
+        return f"{value.length:,} numbers"
+    return ", ".join(value.categories[:20]) if value.categories else f"{value.lower:g} to {value.upper:g}"
 
 
 def _central_words(campaign: Campaign, central: CentralDP | Composition | Missing, of: str) -> str:
@@ -301,6 +333,23 @@ def _dummies(campaign: Campaign) -> list[CampaignFact]:
     return [CampaignFact("trust", words)]
 
 
+def _error(campaign: Campaign) -> list[CampaignFact]:
+    """The error that is to be expected; of classes nobody knows how many people choose which."""
+    if campaign.classes:
+        return []
+    question, n = question_of(campaign), campaign.batch.minimum
+    noise, people = noise_of_campaign(campaign, question), People(n)
+    known = question.error95(noise, people)
+    error = Z95 * question.error(noise, people) if known is None else known
+    within = Unit.of(question.planned_measure or question.measure)(error, error, ROUND_CEILING)
+    length = " in Euclidean length" if question.of_arrays else ""
+    words = (
+        f"of a batch of {n:,}: with probability 95 % an estimate lies within {within}{length} of the truth about "
+        f"exactly its people, {question.planned_of}"
+    )
+    return [CampaignFact("error", words)]
+
+
 def _rounds(campaign: Campaign) -> str:
     schedule = campaign.schedule
     if schedule.start is None or schedule.period is None:
@@ -338,25 +387,53 @@ def _order(campaign: Campaign) -> str:
 
 
 def _readers(campaign: Campaign) -> list[CampaignFact]:
-    answers = "randomized answers" if campaign.sent is None else "answers among dummies"
+    answers = "randomized answers" if not campaign.open else "answers among dummies"
     sizes = " and how many people of each class sent them" if campaign.classes else ""
-    known = "the device's key, its roster slot and" if campaign.promise.authentication == "roster" else "a key and"
-    known = "the device's key, its roster slot, its class and" if campaign.classes else known
+    known = {
+        "roster": "the device's key, its roster slot",
+        "token": "a one-time key, a token that names nobody",
+        "none": "a key",
+    }[campaign.promise.authentication]
+    known += ", its class and" if campaign.classes else " and"
+    route, shuffler = campaign.ohttp, "shuffler"
+    way = [CampaignFact("network, broker", "sees addresses, times and this campaign's digest; cannot open anything")]
+    if route is not None:
+        shuffler = "shuffler (gateway)"
+        way = [
+            CampaignFact("network", "sees addresses and times of requests to the relay; cannot open anything"),
+            CampaignFact(
+                f"relay {route.relay}",
+                f"sees addresses and times, {route.pad + OVERHEAD} bytes each, and who fetches the campaign; cannot "
+                "open anything; with the shuffler it tells which address sent which report",
+            ),
+        ]
     return [
-        CampaignFact("network, broker", "sees addresses, times and this campaign's digest; cannot open anything"),
+        *way,
+        *_issuer(campaign),
         CampaignFact(
-            "shuffler",
+            shuffler,
             f"sees {known} the round and the time of each report; cannot read answers; forgets who sent what",
         ),
         CampaignFact("analyzer", f"sees {answers} in batches{sizes}; no device, address, time or order of arrival"),
         CampaignFact(
             "both together",
             "read every answer of every device"
-            if campaign.sent is not None
+            if campaign.open
             else f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report"
             + (", or less by class" if campaign.classes else ""),
         ),
     ]
+
+
+def _issuer(campaign: Campaign) -> list[CampaignFact]:
+    if campaign.tokens is None:
+        return []
+    words = (
+        "decides who counts as a person, with one token each a round, and can invent people; sees who asks, when and "
+        "from which address, and not which report is whose. With the shuffler it can link by times, above all if it "
+        "answers one person only"
+    )
+    return [CampaignFact(f"issuer {campaign.tokens.issuer}", words)]
 
 
 def _warnings(
@@ -383,8 +460,16 @@ def _warnings(
             f"one report at epsilon {upward(epsilon)} protects next to nothing if shuffler and analyzer collude"
         )
     found += warnings_of(promised.delta, minimum)
+    told = too_few(campaign, WEAK)
+    if told is not None:
+        found.append(f"in a batch of the minimum {told}")
     if promised.authentication == "none":
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
+    if campaign.tokens is not None:
+        found.append(
+            "distinct people rest on the issuer of tokens alone, and tokens are experimental: nobody outside has "
+            "reviewed how they are issued"
+        )
     amplified = not campaign.order_private and promised.trust == "local"
     if promised.assumed_honest is None and not promised.assumed_dishonest and amplified:
         found.append(
@@ -404,11 +489,20 @@ def _warnings(
                 "silent"
             )
     if campaign.owner == campaign.shuffler_signing:
-        found.append("owner and shuffler sign with one key: whoever mixes could change the campaign")
-    for name in sorted(name for name, url in campaign.endpoints.items() if leaves_in_the_clear(url)):
+        found.append("owner and shuffler sign with one key: anybody who mixes could change the campaign")
+    places = {f"endpoints.{name}": url for name, url in campaign.endpoints.items()}
+    if campaign.ohttp is not None:
+        places["ohttp.relay"] = campaign.ohttp.relay
+    elif campaign.tokens is not None:
         found.append(
-            f"`endpoints.{name}` is plain {name.upper()}: devices refuse it without --insecure-{name}; "
-            f"use {PLAIN[name]}://"
+            "devices show the shuffler their addresses, which may name people as a roster would; add [ohttp]"
+        )
+    if campaign.tokens is not None:
+        places["tokens.url"] = campaign.tokens.url
+    for key in sorted(key for key, url in places.items() if leaves_in_the_clear(url)):
+        name = places[key].partition(":")[0]
+        found.append(
+            f"`{key}` is plain {name.upper()}: devices refuse it without --insecure-{name}; use {PLAIN[name]}://"
         )
     if campaign.expires is None:
         found.append("the campaign never expires: devices take it for good for as long as they run")

@@ -23,15 +23,15 @@ from dovetail.account.mixture import MixtureLaw, amplify_class, worst_others
 from dovetail.account.rounds import MixtureRounds, ShuffledRound
 from dovetail.collect.campaign.terms import added_dummies, people_dummies
 from dovetail.core.certified import Bracket, round_up_to_double
-from dovetail.core.errors import UnsupportedError
+from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.missing import Missing
 from dovetail.core.stages import Randomizer
 from dovetail.core.verdict import Promise as Promise_
 from dovetail.core.verdict import Verdict, judge
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.sampling.from_device import from_device
-from dovetail.report.document import Missing
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+from dovetail.randomize.sampling.open_reports import from_device
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, UserDummies
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
 
@@ -48,12 +48,13 @@ def guarantee_with_dummies(campaign: Campaign, *, n: int, honest: int) -> Centra
     """
     sent = people_dummies(campaign)
     if sent is not None:
-        return _of_people(sent, n=n, honest=honest, rounds=1, delta=campaign.promise.delta)
+        return _of_people(campaign, sent, n=n, honest=honest, rounds=1)
     dummies = added_dummies(campaign)
-    randomizer: Any = from_device(campaign.mechanism)
-    assert dummies is not None and isinstance(randomizer, KRR)
+    own: Any = None if campaign.open else from_device(campaign.mechanism)
+    assert dummies is not None
+    people = max(1, n)
     try:
-        return _one(dummies, randomizer, max(1, n), min(max(1, honest), max(1, n)), campaign.promise.delta)
+        return _one(dummies, own, people, min(max(1, honest), people), campaign.promise.delta, campaign.symbols)
     except UnsupportedError as error:
         return Missing(str(error).rstrip("."))
 
@@ -65,27 +66,27 @@ def guarantee_of_rounds(campaign: Campaign, *, n: int, rounds: int, honest: int 
     """
     sent = people_dummies(campaign)
     if sent is not None:
-        return _of_people(sent, n=n, honest=honest, rounds=rounds, delta=campaign.promise.delta)
+        return _of_people(campaign, sent, n=n, honest=honest, rounds=rounds)
     dummies = added_dummies(campaign)
     assert dummies is not None
     try:
-        found = _several(dummies, max(1, n), rounds, campaign.promise.delta)
-    except UnsupportedError as error:
+        found = _several(dummies, max(1, n), rounds * campaign.symbols, campaign.promise.delta)
+    except (UnsupportedError, ParameterError) as error:  # also for more rounds than are accounted
         return Missing(str(error).rstrip("."))
-    return replace(found, colluding=round_up_to_double(cost(rounds, campaign.mechanism.epsilon)))
+    return replace(found, colluding=all_local(rounds, campaign.mechanism.epsilon))
 
 
-def _of_people(sent: UserDummies, *, n: int, honest: int, rounds: int, delta: float) -> CentralDP | Missing:
+def _of_people(campaign: Campaign, sent: UserDummies, *, n: int, honest: int, rounds: int) -> CentralDP | Missing:
     if honest < 1:
         return Missing("nobody in it is assumed honest, and only the dummies of honest people hide anybody")
     try:
-        return _together(sent, max(n, honest), honest, rounds, delta)
+        return _together(sent, max(n, honest), honest, rounds, campaign.promise.delta, campaign.symbols)
     except UnsupportedError as error:
         return Missing(str(error).rstrip("."))
 
 
 @lru_cache(maxsize=4096)
-def _together(sent: UserDummies, n: int, honest: int, rounds: int, delta: float) -> CentralDP:
+def _together(sent: UserDummies, n: int, honest: int, rounds: int, delta: float, symbols: int) -> CentralDP:
     r"""So many batches, each with the dummies of as many honest people: the smaller of two compositions.
 
     .. math:: T \epsilon(\delta / T), \qquad
@@ -94,11 +95,11 @@ def _together(sent: UserDummies, n: int, honest: int, rounds: int, delta: float)
 
     Source: Dwork et al. (2006), Theorem 1; Kairouz, Oh, Viswanath (2015), Theorem 3.5.
     """
-    one = user_dummies_guarantee(sent, n=n, delta=delta, honest=honest)
+    one = user_dummies_guarantee(sent, n=n, delta=delta, honest=honest, symbols=symbols)
     if rounds == 1:
         return one
-    some = _composed(UserDummiesLaw(sent.k, honest, sent.rate), rounds, delta)
-    every = _composed(UserDummiesLaw(sent.k, n, sent.rate), rounds, delta)
+    some = _composed(UserDummiesLaw(sent.k, honest, sent.rate, symbols), rounds, delta)
+    every = _composed(UserDummiesLaw(sent.k, n, sent.rate, symbols), rounds, delta)
     if math.isinf(some):
         raise UnsupportedError(f"the dummies of {honest:,} honest people keep no epsilon over {rounds:,} batches.")
     lower = min(one.numeric.lower, some)
@@ -118,12 +119,14 @@ def _composed(law: UserDummiesLaw, rounds: int, delta: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _one(dummies: Dummies, randomizer: KRR, n: int, honest: int, delta: float) -> CentralDP:
-    return dummies_guarantee(dummies, n=n, delta=delta, randomizer=randomizer, honest=honest)
+def _one(
+    dummies: Dummies | GaussianDummies, own: KRR | None, n: int, honest: int, delta: float, symbols: int
+) -> CentralDP:
+    return dummies_guarantee(dummies, n=n, delta=delta, randomizer=own, honest=honest, rounds=symbols)
 
 
 @lru_cache(maxsize=256)
-def _several(dummies: Dummies, n: int, rounds: int, delta: float) -> CentralDP:
+def _several(dummies: Dummies | GaussianDummies, n: int, rounds: int, delta: float) -> CentralDP:
     return dummies_guarantee(dummies, n=n, delta=delta, rounds=rounds)
 
 
@@ -163,12 +166,12 @@ class MixedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassGuarantee:
-    """What is promised to the people of one class.
+    """Guarantee of the people of one class.
 
     Parameters
     ----------
     local : float
-        Epsilon of one report, whoever sees it.
+        Epsilon of one report, no matter who sees it.
     most_reports : int
         Of one device of the class in the counted rounds.
     all_local : float
@@ -214,7 +217,7 @@ def batch_promises(campaign: Campaign, batch: MixedBatch) -> tuple[Promise, ...]
 
 
 def most_exposed(promises: Sequence[Promise]) -> Promise:
-    """What everybody is promised who is in a batch: the largest epsilon, or why somebody has none."""
+    """Guarantee of everybody in a batch: the largest epsilon, or the reason why a person has none."""
     kept = [each for each in promises if each != Missing(NOBODY)]
     for promise in kept:
         if isinstance(promise, Missing):
@@ -364,7 +367,7 @@ class CampaignGuarantees:
     Parameters
     ----------
     local : LocalDP
-        For one report, whoever sees it; all that remains if the shuffler colludes with the analyzer.
+        For one report, no matter who sees it; all that remains if the shuffler colludes with the analyzer.
     most_reports : int
         Reports of one device in the counted rounds, at most: its budget allows no more.
     all_local : float
@@ -415,7 +418,7 @@ def judge_batches(local: float, one: CentralDP | Missing, together: CentralDP | 
 
 
 def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -> CampaignGuarantees:
-    """What is promised after these batches, in order of their rounds."""
+    """Guarantees after each of these batches, in order of their rounds."""
     local = _local(campaign)
     most = min(len(released), campaign.affordable)
     promised = [batch_guarantee(campaign, each) for each in weakest_and_latest(campaign, released)]
@@ -440,7 +443,7 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
 
 def _local(campaign: Campaign) -> LocalDP:
     """Of one report, which is the answer itself where only other people's dummies hide it."""
-    if campaign.sent is not None:
+    if campaign.open:
         return LocalDP(inf, source="answers are sent as they are")
     return from_device(campaign.mechanism).guarantee
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import mmap
-import os
-import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -20,9 +18,9 @@ from typing import Self
 
 import numpy as np
 
-from dovetail.collect.files import sync_folder
 from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError
+from dovetail.ledger.files import replace_durably, sync, write_whole
 from dovetail_protocol.keys import VerifyingKey
 
 COLUMNS = ("device", "slot", "revoked")
@@ -79,7 +77,7 @@ class Roster:
         return self._slots.get(device.public)
 
     def is_revoked(self, device: VerifyingKey) -> bool:
-        """Whether the device is listed, and must not send any more."""
+        """True if the device is listed, and must not send any more."""
         return device.public in self._revoked
 
     def with_devices(self, devices: Iterable[VerifyingKey]) -> Roster:
@@ -118,18 +116,7 @@ class Roster:
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(COLUMNS)
         rows.writerows((entry.device, entry.slot, "yes" if entry.revoked else "no") for entry in self)
-        try:
-            handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(out.getvalue())
-                file.flush()
-                os.fsync(file.fileno())
-            if path.exists():  # the shuffler may run as another user, who was given this file
-                Path(scratch).chmod(path.stat().st_mode & 0o777)
-            Path(scratch).replace(path)
-            sync_folder(path.parent)  # a revocation that a power cut undoes would let the device in again
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
+        replace_durably(path, out.getvalue().encode())
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, RosterEntry]]:
@@ -185,7 +172,7 @@ def changes_of(path: Path) -> Path:
 
 
 def is_mapped(path: Path) -> bool:
-    """Whether a file is a mapped roster; what cannot be read is none."""
+    """True if a file is a mapped roster; what cannot be read is none."""
     try:
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -222,7 +209,7 @@ class _Keys:
 
 
 class MappedRoster:
-    """What `Roster` says, from a mapped file and the changes to it.
+    """A roster in a mapped file, with the changes to it.
 
     Notes
     -----
@@ -248,7 +235,7 @@ class MappedRoster:
         return self._changes.slot(device) if found is None else found
 
     def is_revoked(self, device: VerifyingKey) -> bool:
-        """Whether the device is listed, and must not send any more."""
+        """True if the device is listed, and must not send any more."""
         return self._changes.is_revoked(device)
 
     def with_devices(self, devices: Iterable[VerifyingKey]) -> MappedRoster:
@@ -322,21 +309,14 @@ def _write(path: Path, keys: np.ndarray, slots: np.ndarray, source: Path) -> Non
     by_slot = np.sort(slots)
     if (same := by_slot[1:][by_slot[1:] == by_slot[:-1]]).size:
         raise DataError(f"{source}: slot {same[0]} is given to two devices.")
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+    with write_whole(path, mode=0o600) as draft:
+        with draft.open("wb") as file:
             file.write(_MAGIC + keys.size.to_bytes(8, "little"))
             for start in range(0, keys.size, _BLOCK):
                 file.write(keys[order[start : start + _BLOCK]].tobytes())
             file.write(slots[order].astype("<u4").tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
+        sync(draft)
+    sync(path.parent)
 
 
 # The roster of a running shuffler: it follows the file, so that a revocation counts with the next report.
@@ -360,7 +340,7 @@ class LiveRoster:
 
     @property
     def fault(self) -> str:
-        """What is wrong with the file as of now; empty where the roster is the file's."""
+        """Say what is wrong with the file as of now; empty where the roster is the file's."""
         self.current()
         return self._fault
 
@@ -378,10 +358,11 @@ class LiveRoster:
         return self._roster
 
     def _stamps(self) -> list[tuple[int, ...] | None]:
-        return [_stamp(path) for path in self._watched]
+        return [stamp(path) for path in self._watched]
 
 
-def _stamp(path: Path) -> tuple[int, ...] | None:
+def stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; None where there is none."""
     try:
         found = path.stat()
     except OSError:

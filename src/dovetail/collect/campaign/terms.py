@@ -3,24 +3,140 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from dovetail.account.dummies import UserDummiesLaw, user_dummies_for
+from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, Shuffler
 from dovetail.job.build import build_shuffler, public_data
-from dovetail.job.config import GroupsSection, ShuffleSection, files_of
-from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
-from dovetail.table.data_section import parse_section
+from dovetail.job.collection import noise_of
+from dovetail.job.config import GroupsSection, QuestionSection, ShuffleSection, files_of
+from dovetail.job.together import CAMPAIGN, RELEASE, Choices
+from dovetail.noise.classes import EpsilonClasses
+from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, TruncatedGaussian, UserDummies
+from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.reader import Survey, read_table
 from dovetail_protocol import mechanism as protocol_mechanism
+from dovetail_protocol.asked import Asked, Value
 from dovetail_protocol.campaign import Campaign, draft
-from dovetail_protocol.dummies import SentRule, Unrandomized
-from dovetail_protocol.messages import inner_bytes
+from dovetail_protocol.dummies import DummiesRule, SentRule, Unrandomized
+from dovetail_protocol.messages import inner_bytes, require_room
+
+# What a campaign asks and what hides it, as the question and the noise that a run has.
+
+
+def question_of(campaign: Campaign) -> Question:
+    """What is asked: as [asks] says, or shares of symbols and the mean of a number by the randomizer."""
+    asked, mechanism, name = campaign.asked, campaign.mechanism, f"the campaign {campaign.id}"
+    if asked is None:
+        k = getattr(mechanism, "k", None)
+        if k is not None and k > MOST_KINDS:
+            raise ConfigError(f"{name}: its answers are told one by one, and are {MOST_KINDS:,} at most, got {k:,}.")
+        if k is not None:
+            return QUESTIONS["shares"].of(None, campaign.categories or tuple(map(str, range(k))))
+        own: Any = mechanism
+        return QUESTIONS["number"].of(DataSection(private="answer", lower=own.lower, upper=own.upper), None)
+    first = asked.values[0]
+    column: dict[str, Any] = {} if first.length else {"lower": first.lower, "upper": first.upper}
+    if first.categories:
+        column = {"categories": list(first.categories)}
+    elif first.missing:
+        column["missing"] = first.missing
+    return question_about(asked.question, {"private": first.name, **column}, asked.settings, name=name)
+
+
+def question_about(ask: str, column: Mapping[str, Any], settings: Mapping[str, Any], *, name: str) -> Question:
+    """The question of this name about a column as [data] declares it, by the settings of [question] in a run."""
+    kind = QUESTIONS[ask]
+    if kind.of_arrays and set(column) != {"private"}:
+        raise ConfigError(f"{name}: {kind.label} takes arrays, which have no categories and no range.")
+    data = parse_section(DataSection, dict(column), name=name, at="asks.values")
+    section = parse_section(QuestionSection, {"ask": ask, **settings}, name=name, at="asks.settings")
+    if data.numeric != kind.of_numbers:
+        wanted = "`lower` and `upper`" if kind.of_numbers else "`categories`"
+        raise ConfigError(f"{name}: {kind.label} needs {wanted}.")
+    try:
+        return kind.of(data, data.categories, **section.settings_of(kind))
+    except ParameterError as error:
+        raise ConfigError(f"{name}: [asks] {error}") from None
+
+
+def asked_of(question: Question, *, private: str, settings: Mapping[str, Any], k: int | None) -> Asked:
+    """The table [asks] of a question about these columns, whose answers are `k` symbols, or what people hold."""
+    if question.unsent:
+        raise ConfigError(f"{question.label} is in no campaign: {question.unsent}.")
+    columns = {private: question.column.get("categories") or tuple(question.column.values()), **question.further}
+    values = tuple(
+        Value(name, length=question.domain["d"])
+        if question.of_arrays
+        else Value(name, categories=tuple(held))
+        if isinstance(held[0], str)
+        else Value(name, float(held[0]), float(held[1]), missing="".join(held[2:]))
+        for name, held in columns.items()
+    )
+    symbols = question.device_symbols(tuple(columns), k)
+    if symbols is None:
+        raise ConfigError(f"with these settings no device can make the symbols of {question.label}.")
+    return Asked(question.name, dict(sorted(settings.items())), values, symbols)
+
+
+def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
+    """What hides the answers."""
+    own: Any = from_device(campaign.mechanism)
+    if campaign.classes:
+        epsilons = {each.name: each.epsilon for each in campaign.classes}
+        return EpsilonClasses(own.k, "class", epsilons, own.epsilon)
+    dummies = added_dummies(campaign) or people_dummies(campaign)
+    if dummies is not None and campaign.open:
+        own = OpenAnswers(dummies.k)
+        if question.needs == "mean":
+            low, high = question.span or (0.0, 0.0)
+            own = OpenNumbers(low, high, dummies.k)
+    try:
+        return noise_of(own, dummies, symbols=question.symbols)
+    except ParameterError as error:
+        raise ConfigError(f"the campaign {campaign.id}: {error}") from None
+
+
+def too_few(campaign: Campaign, ratio: float) -> str | None:
+    """That noise leaves no more of the smallest batch than this, as a run says it; of classes sizes are not known."""
+    question, people = question_of(campaign), People(campaign.batch.minimum)
+    return None if campaign.classes else question.too_few(noise_of_campaign(campaign, question), people, ratio)
+
+
+def require_question(campaign: Campaign) -> None:
+    """ConfigError where [asks] is not what its question asks, or goes with no such noise or order."""
+    asked, mechanism = campaign.asked, campaign.mechanism
+    if asked is None:
+        return
+    question, name = question_of(campaign), f"the campaign {campaign.id}"
+    k = getattr(mechanism, "k", None)
+    wanted = asked_of(question, private=asked.values[0].name, settings=asked.settings, k=k)
+    if asked != wanted:
+        raise ConfigError(f"{name}: [asks] has other values or symbols than {question.label} with these settings.")
+    kind = None if campaign.open else randomizer_kind(mechanism.name)
+    if kind is not None and kind.question != question.needs:
+        raise ConfigError(f"{name}: randomizer {mechanism.name!r} does not go with {question.label}.")
+    for key, value in question.domain.items():
+        if value is not None and (own := getattr(mechanism, key, value)) != value:
+            raise ConfigError(f"{name}: `randomizer.{key}` is {own!r}, and {question.label} asks for {value!r}.")
+    if kind is not None and question.needs_names and not getattr(kind, "names_values", False):
+        raise ConfigError(f'{name}: {question.label} needs reports that name an answer: use randomizer "krr".')
+    if question.needs == "mean" and campaign.dummies and not campaign.open:
+        raise ConfigError(f'{name}: {question.label} goes with dummies and `randomizer.name` = "none".')
+    noise = noise_of_campaign(campaign, question)
+    refusal = Choices(question.name, noise.name, campaign.shuffle.shuffler, CAMPAIGN, RELEASE).refusal
+    if refusal is not None:
+        raise ConfigError(f"{name}: {refusal}.")
+
 
 # The [shuffle] table of a campaign, checked by the schema that the same table of `dovetail run` has.
 
@@ -55,6 +171,8 @@ def _objection(section: ShuffleSection) -> str:
     for key, file in files_of(section).items():
         if file is not None:
             return f"`{key}` names a file that the owner does not sign; use `groups` of the `public` table"
+    if section.groups is not None and section.groups.files:
+        return "`groups` name a file that the owner does not sign; use columns of the `public` table"
     return ""
 
 
@@ -62,11 +180,12 @@ def _objection(section: ShuffleSection) -> str:
 
 
 MOST = 1_000_000  # dummies of a batch on average; each is sealed by itself
-Law = tuple[int, int, int]
+Law = tuple[int, ...]
+SQUARED = 2  # power of the distance in the exponent of a Gaussian law
 
 
-def added_dummies(campaign: Campaign) -> Dummies | None:
-    """What the shuffler adds to each batch; None where it adds nothing.
+def added_dummies(campaign: Campaign) -> Dummies | GaussianDummies | None:
+    """Dummies that the shuffler adds to each batch; None where it adds none.
 
     Raises
     ------
@@ -78,7 +197,7 @@ def added_dummies(campaign: Campaign) -> Dummies | None:
         return None
     mechanism: Any = campaign.mechanism
     try:
-        dummies = Dummies(mechanism.k, rule.epsilon, rule.delta)
+        dummies = _dummies_of(rule, mechanism.k)
     except ParameterError as error:
         raise ConfigError(f"in [dummies]: {error}") from None
     if dummies.reach != rule.reach:
@@ -86,17 +205,33 @@ def added_dummies(campaign: Campaign) -> Dummies | None:
             f"the campaign {campaign.id} asks for {rule.reach:,} dummies of each answer on average, and this version "
             f"of dovetail would add {dummies.reach:,}: it was drafted for another version."
         )
-    if dummies.k * dummies.reach > MOST:
+    if dummies.total > MOST:
         raise ConfigError(
-            f"the campaign {campaign.id} asks for {dummies.k * dummies.reach:,} dummies in each batch, more than "
+            f"the campaign {campaign.id} asks for {dummies.total:,} dummies in each batch, more than "
             f"{MOST:,}: join answers."
         )
     return dummies
 
 
-def law_of(dummies: Dummies) -> Law:
-    """What a batch states of its dummies: numerator, denominator and reach of their law."""
+@lru_cache(maxsize=64)
+def _dummies_of(rule: DummiesRule, k: int) -> Dummies | GaussianDummies:
+    """Geometric dummies follow from what they promise; Gaussian ones are stated, and have to keep it."""
+    if rule.variance is None:
+        return Dummies(k, rule.epsilon, rule.delta)
+    law = TruncatedGaussian(rule.variance, rule.reach)
+    if dummies_delta(law, rule.epsilon) > rule.delta:
+        raise ConfigError(
+            f"in [dummies]: `variance` {rule.variance} and `reach` {rule.reach:,} do not keep epsilon "
+            f"{rule.epsilon:g} with delta {rule.delta:g}."
+        )
+    return GaussianDummies(k, law)
+
+
+def law_of(dummies: Dummies | GaussianDummies) -> Law:
+    """Distribution of a batch's dummies as it is stated: numerator, denominator, reach, and 2 of Gaussian ones."""
     noise = dummies.noise
+    if isinstance(noise, TruncatedGaussian):
+        return noise.scale.numerator, noise.scale.denominator, noise.reach, SQUARED
     return noise.numerator, noise.denominator, noise.reach
 
 
@@ -107,19 +242,19 @@ SLIP = 1e-9  # relative: the decimals of a file
 
 
 def people_dummies(campaign: Campaign) -> UserDummies | None:
-    """What every device of the campaign sends; None where devices send no dummies.
+    """Messages that every device of the campaign sends; None where devices send no dummies.
 
     Raises
     ------
     ConfigError
-        Where so many honest people are too few to hide anybody with two messages each, or send too few dummies for
+        Where so many honest people are too few to hide anybody with these messages each, or send too few dummies for
         what the file promises.
     """
     rule, mechanism = campaign.sent, campaign.mechanism
     if rule is None or not isinstance(mechanism, Unrandomized):
         return None
     assert campaign.promise.assumed_honest is not None  # a campaign without it is none
-    wrong = _what_is_wrong(rule, mechanism.k, campaign.promise.assumed_honest)
+    wrong = _what_is_wrong(rule, mechanism.k, campaign.promise.assumed_honest, campaign.symbols)
     if wrong:
         raise ConfigError(f"in [dummies]: {wrong}")
     return UserDummies(mechanism.k, rule.rate)
@@ -131,17 +266,17 @@ def count_messages(sent: UserDummies, counts: Iterable[tuple[int, int]]) -> int:
 
 
 @lru_cache(maxsize=256)
-def _what_is_wrong(rule: SentRule, k: int, honest: int) -> str:
+def _what_is_wrong(rule: SentRule, k: int, honest: int, symbols: int) -> str:
     """Empty where the dummies of so many people keep what the rule promises."""
     try:
         sent = UserDummies(k, rule.rate)
-        if UserDummiesLaw(k, honest, sent.rate).epsilon(rule.delta) <= rule.epsilon * (1.0 + SLIP):
+        if UserDummiesLaw(k, honest, sent.rate, symbols).epsilon(rule.delta) <= rule.epsilon * (1.0 + SLIP):
             return ""
-        least = user_dummies_for(k=k, epsilon=rule.epsilon, delta=rule.delta, honest=honest).rate
+        asked = user_dummies_for(k=k, epsilon=rule.epsilon, delta=rule.delta, honest=honest, symbols=symbols)
     except ParameterError as error:
         return str(error)
     return (
-        f"`rate` must be at least {least!r}, so that the dummies of {honest:,} honest people keep epsilon "
+        f"`rate` must be at least {asked.rate!r}, so that the dummies of {honest:,} honest people keep epsilon "
         f"{rule.epsilon:g}, got {rule.rate!r}."
     )
 
@@ -158,15 +293,20 @@ def draft_campaign(body: bytes) -> Campaign:
     shuffle_section(campaign)
     added_dummies(campaign)
     people_dummies(campaign)
+    require_question(campaign)
+    require_room(campaign)
+    if question_of(campaign).drowns and (told := too_few(campaign, DROWNED)) is not None:
+        raise ConfigError(f"`batch.minimum`: {told}.")
     return campaign
 
 
 def require_device_form(name: str) -> None:
     """Refuse a randomizer that the analyst knows but no device can run; other names are for others to judge."""
-    if name in RANDOMIZERS and name not in protocol_mechanism.names():
+    known = protocol_mechanism.names()
+    if name in (*RANDOMIZERS.names(), *VECTOR_RANDOMIZERS.names()) and name not in known:
+        alike = [one for one in known if randomizer_kind(one).question == randomizer_kind(name).question]
         raise ConfigError(
-            f"randomizer {name!r} has no form for devices, so no campaign can use it; "
-            f"take one of {', '.join(protocol_mechanism.names())}."
+            f"randomizer {name!r} has no form for devices, so no campaign can use it; take one of {', '.join(alike)}."
         )
 
 
@@ -183,7 +323,9 @@ def _randomizer_name(body: bytes) -> Any:
 
 SHARED = (
     *("mechanism", "categories", "groups", "classes", "schedule", "batch", "shuffle", "promise", "dummies", "sent"),
+    "asked",
     "suite",
+    "tokens",
 )
 
 
@@ -204,6 +346,11 @@ def require_same_terms(older: Campaign, newer: Campaign) -> None:
                 f"`{name}` differs between the versions {older.version} and {newer.version} of the campaign "
                 f"{newer.id}; give the changed campaign another id."
             )
+    if (older.ohttp is None) != (newer.ohttp is None):
+        raise ConfigError(
+            f"one of the versions {older.version} and {newer.version} of the campaign {newer.id} has [ohttp] and the "
+            "other has not, so that devices would begin or cease to show their addresses; give it another id."
+        )
     if inner_bytes(older) != inner_bytes(newer):
         raise ConfigError(
             f"reports of the versions {older.version} and {newer.version} of the campaign {newer.id} have different "
@@ -240,7 +387,7 @@ def _fit(section: ShuffleSection, place: Path) -> Shuffler:
     table = read_table(str(place))
     groups = section.groups
     assert isinstance(groups, GroupsSection)  # every shuffler but the uniform one has them
-    for name in groups.columns:
+    for name in section.columns:
         if name not in table.columns:
             raise ConfigError(f"there is no column {name!r}, which [shuffle] groups needs.")
     return build_shuffler(section, public_data(section, Survey.of(table), n=table.height))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -12,22 +13,39 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dovetail.collect.http import Refusal, read_limited, strict_app
+from dovetail.collect.http import (
+    STATUS,
+    Door,
+    Handover,
+    Health,
+    Refusal,
+    problem_of,
+    read_limited,
+    strict_app,
+    tell_build,
+)
+from dovetail.collect.logs import Log, coarse
 from dovetail.collect.shuffler import rounds as round_schedule
 from dovetail.collect.shuffler.campaigns import REQUEST, Action
-from dovetail.collect.shuffler.intake import ACCEPTED, coarse, refusal
+from dovetail.collect.shuffler.gateway import gateway_routes
+from dovetail.collect.shuffler.intake import ACCEPTED, PendingReply, Reply, refusal
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.messages import HEADER, answer_header
+from dovetail_protocol.messages import CAMPAIGNS, HEADER, REPORTS, answer_header
 
 # Metrics for Prometheus and the public status: counts in steps, so that nobody can watch one report arrive.
 
+
+_LOG = Log("shuffler.app")
 
 Label = TypeVar("Label")
 
@@ -35,6 +53,7 @@ Label = TypeVar("Label")
 def scrape(service: ShufflerService) -> bytes:
     """The metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
+    tell_build(registry)
     registry.register(_Metrics(service))
     return generate_latest(registry)
 
@@ -162,10 +181,16 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         await asyncio.to_thread(service.stop)
 
     here = _Handlers(service)
+    of_devices = [
+        Route(REPORTS, here.report, methods=["POST"]),
+        Route(f"{CAMPAIGNS}/{{id}}", here.campaign, methods=["GET"]),
+        Route(f"{CAMPAIGNS}/{{id}}/round", here.round, methods=["GET"]),
+    ]
+    inside = strict_app(of_devices, ready=Health)
+    gateway = [] if service.gateway is None else gateway_routes(service.gateway, inside, service.gate)
     routes = [
-        Route("/v1/reports", here.report, methods=["POST"]),
-        Route("/v1/campaigns/{id}", here.campaign),
-        Route("/v1/campaigns/{id}/round", here.round),
+        *of_devices,
+        *gateway,
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.may_close, methods=["GET"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.close, methods=["POST"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/drop", here.may_drop, methods=["GET"]),
@@ -173,18 +198,77 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
     ]
-    return strict_app(routes, ready=service.health, lifespan=lifespan)
+    app = strict_app(routes, ready=service.health, lifespan=lifespan, middleware=[Middleware(OpenToPages)])
+    to_pages = tuple((name.lower().encode(), value.encode()) for name, value in _ANY_PAGE.items())
+    longest = service.shuffler.campaigns.longest
+    app.state.doors = (Door(REPORTS, longest, service.gate.admit, here.ask, headers=to_pages),)
+    return app
+
+
+class OpenToPages:
+    """Lets pages of any origin use the routes of devices, and read what the shuffler has signed.
+
+    These routes know no cookie and no password, so that a page can do no more than any other device; credentials
+    are never allowed.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = _PAGES.get(_DEVICES.sub("", scope["path"])) if scope["type"] == "http" else None
+        if method is None:
+            return await self._app(scope, receive, send)
+        asked = Headers(scope=scope)
+        if scope["method"] == "OPTIONS" and asked.get("access-control-request-method") == method:
+            allowed = {"Access-Control-Allow-Methods": method, "Access-Control-Allow-Headers": "Content-Type"}
+            return await Response(status_code=204, headers=_ANY_PAGE | allowed | _ONE_DAY)(scope, receive, send)
+
+        async def send_to_pages(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_ANY_PAGE)
+            await send(message)
+
+        return await self._app(scope, receive, send_to_pages)
+
+
+_DEVICES = re.compile(r"(?<=^/v1/campaigns/)[^/]+")  # the id of a campaign
+_PAGES = {"/v1/reports": "POST", "/v1/campaigns/": "GET", "/v1/campaigns//round": "GET"}
+_ANY_PAGE = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"{HEADER}, Retry-After"}
+_ONE_DAY = {"Access-Control-Max-Age": "86400"}
 
 
 class _Handlers:
     def __init__(self, service: ShufflerService) -> None:
         self._service, self._shuffler = service, service.shuffler
         self._longest = self._shuffler.campaigns.longest
+        self._back: Handover | None = None  # to the loop, once there is one
 
     async def report(self, request: Request) -> Response:
         with self._service.gate.admit(self._longest):
             message = await read_limited(request, self._longest)
             answer = await asyncio.wrap_future(self._service.submit(message))
+        return self._told(message, answer)
+
+    def ask(self, message: bytes, tell: Callable[[Response], None]) -> None:
+        """As `report`, for a message that has come through the door."""
+        if self._back is None:
+            self._back = Handover()
+        back = self._back
+        self._service.submit(message).add_done_callback(
+            lambda found: back.put(lambda: tell(self._found(message, found)))
+        )
+
+    def _found(self, message: bytes, found: PendingReply) -> Response:
+        error = found.exception()
+        if error is None:
+            return self._told(message, found.result())
+        refused = problem_of(error)
+        if refused.status_code == STATUS["fault"]:
+            _LOG.fault("a report could not be taken", error)
+        return refused
+
+    def _told(self, message: bytes, answer: Reply) -> Response:
         told = Response(status_code=202) if answer.kind == ACCEPTED else refusal(answer)
         told.headers[HEADER] = answer_header(self._shuffler.answer(message, answer))
         return told

@@ -26,7 +26,7 @@ from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import KEY_BYTES, Entropy, encrypt_blocks, purpose_key
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.sampling.dummies import Dummies
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.messages import class_bytes, plain, seal_inner, split
 
@@ -43,7 +43,7 @@ class BatchDummies:
 
     campaign: Campaign
     round: int
-    law: Dummies | None
+    law: Dummies | GaussianDummies | None
     _symbols: NDArray[np.int64] = field(repr=False)  # (size,)
 
     @classmethod
@@ -57,7 +57,7 @@ class BatchDummies:
 
     @property
     def size(self) -> int:
-        """All of them, which whoever knows the number of devices reads off the length of the batch."""
+        """All of them, which anybody who knows the number of devices reads off the length of the batch."""
         return int(self._symbols.size)
 
     def seal(self, place: int) -> bytes:
@@ -81,12 +81,12 @@ _CHUNK = 4096  # reports read at once
 
 
 def pack(device: bytes, slot: int, inner: bytes, place: bytes = b"") -> bytes:
-    """What is sealed under a round's key: sender, public slot, class if any, and what only the analyzer opens."""
+    """Pack what is sealed under a round's key: sender, public slot, class if any, and the analyzer's part."""
     return device + slot.to_bytes(_SLOT, "big") + place + inner
 
 
 def inner_of(campaign: Campaign, packed: bytes) -> bytes:
-    """What only the analyzer opens, of a packed report."""
+    """Part of a packed report that only the analyzer opens."""
     return packed[_KEY + _SLOT + class_bytes(campaign) :]
 
 
@@ -247,7 +247,7 @@ def _pieces(found: Iterable[bytes]) -> Iterator[bytes]:
 def entries(
     closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: BatchDummies, begin: int = 0
 ) -> Iterator[bytes]:
-    """What the analyzer gets, in released order, from place `begin` on."""
+    """Entries for the analyzer, in released order, from place `begin` on."""
     each = dummies.campaign.entries
     for start in range(begin, released.order.size, _CHUNK):
         chosen = released.order[start : start + _CHUNK].tolist()
@@ -402,7 +402,7 @@ def build_in_parts(
     if part_reports is None or campaign.entries * count <= part_reports:
         return build_batch(closed, version, rounds, id=id, shuffler=shuffler, rng=rng)
     law = added_dummies(campaign)
-    most = campaign.entries * count + (0 if law is None else 2 * law.k * law.reach)  # entries
+    most = campaign.entries * count + (0 if law is None else 2 * law.total)  # entries
     size = part_size(campaign, most, part_reports)
     if shuffler is not None or law is not None or campaign.entries > 1:
         write = partial(_write_parts, size=size, entry=entry_bytes(campaign), begun=[])
@@ -469,5 +469,5 @@ def _write_parts(
 
 
 def _beside(batch: str) -> bytes:
-    """What the secret of a batch is sealed beside; no tag is so long."""
+    """Associated data of a batch's secret; no tag is so long."""
     return b"dovetail order of batch v1\0" + batch.encode()

@@ -10,7 +10,13 @@ from hashlib import sha256
 from math import inf
 from typing import Literal
 
-from dovetail.collect.campaign.terms import added_dummies, people_dummies, require_same_terms, shuffle_section
+from dovetail.collect.campaign.terms import (
+    added_dummies,
+    people_dummies,
+    require_question,
+    require_same_terms,
+    shuffle_section,
+)
 from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.store.interfaces import ShufflerStore
@@ -33,7 +39,7 @@ class ServedVersion:
     until: float = inf  # seconds since 1970: when an older version stops beside a newer one
 
     def takes_reports(self, now: float) -> bool:
-        """Whether reports made under this version are still taken."""
+        """True if reports made under this version are still taken."""
         expires = self.campaign.expires
         return now < self.until and (expires is None or now < expires.timestamp())
 
@@ -84,6 +90,7 @@ class CampaignRegistry:
 def _version(campaign: Campaign, held: list[RoleKeys]) -> ServedVersion:
     added_dummies(campaign)
     people_dummies(campaign)
+    require_question(campaign)
     shuffle_section(campaign)  # refused before anybody sends to it
     for keys in held:
         opening, signing = keys.opening, keys.signing
@@ -118,7 +125,7 @@ _DOMAINS: dict[Action, bytes] = {"close": b"dovetail close v2\0", "drop": b"dove
 
 
 def owner_request(action: Action, owner: SigningKey, digest: bytes, number: int, challenge: bytes) -> bytes:
-    """What the owner sends to close or drop round `number` of the campaign with this digest."""
+    """Request of the owner to close or drop round `number` of the campaign with this digest."""
     return challenge + owner.sign(_statement(action, digest, number, challenge))
 
 

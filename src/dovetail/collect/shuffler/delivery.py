@@ -44,7 +44,7 @@ class NotDelivered(DovetailError):
 
     @property
     def refused(self) -> bool:
-        """Whether the analyzer itself says that this batch is not right; waiting alone does not help."""
+        """True if the analyzer itself says that this batch is not right; waiting alone does not help."""
         return 400 <= self.status < 500 and STATUS.get(self.kind) == self.status and self.kind not in _WAITING_HELPS
 
 
@@ -125,7 +125,7 @@ def _missing(told: Any, batch: str) -> Sequence[int]:
 
 
 class DeliveryQueue:
-    """What waits for the analyzer, and when each batch is tried next. After a restart everything is due at once.
+    """Batches that wait for the analyzer, and when each is tried next. After a restart all are due at once.
 
     at_once : how many parts of a batch are sent at the same time; memory holds as many.
     """
@@ -158,7 +158,7 @@ class DeliveryQueue:
             self.later(batch.id, now)
 
     def refuses(self, batch: str | None) -> bool:
-        """Whether the analyzer refused this batch when it last answered."""
+        """True if the analyzer refused this batch when it last answered."""
         return batch in self._refused
 
     def refused_rounds(self) -> dict[CampaignId, dict[int, str]]:
@@ -176,7 +176,7 @@ class DeliveryQueue:
         return [batch for batch in found if batch.state == "waiting" and self._due.get(batch.id, now) <= now]
 
     def send(self, batch: OutgoingBatch) -> bool:
-        """Whether the analyzer has counted the batch."""
+        """True if the analyzer has counted the batch."""
         try:
             if version_of(batch.header) == IN_PARTS:
                 self._send_parts(batch)

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+from time import monotonic
 from typing import Literal
 
 from starlette.responses import Response
 
 from dovetail.collect.campaign.roster import MappedRoster, Roster
 from dovetail.collect.http import Refusal, problem
-from dovetail.collect.logs import Log
+from dovetail.collect.logs import Log, coarse
 from dovetail.collect.shuffler import rounds as round_schedule
 from dovetail.collect.shuffler.batches import pack
 from dovetail.collect.shuffler.campaigns import CampaignRegistry, ServedVersion
@@ -96,7 +97,6 @@ class AdmissionControl:
 # tens: whoever knows of nine reports does not see the tenth arrive.
 
 
-_STEP = 10
 _OF_PEOPLE = ("accepted", "duplicate")  # what somebody's arrival in an open round moves
 
 
@@ -149,15 +149,6 @@ def _keys(campaign: str) -> list[tuple[str, str]]:
     return [(campaign, kind) for kind in _OF_PEOPLE]
 
 
-def coarse(count: int) -> int:
-    """`count` rounded down to a multiple of 10: a published count that one report almost never moves.
-
-    >>> coarse(19), coarse(20)
-    (10, 20)
-    """
-    return count // _STEP * _STEP
-
-
 ACCEPTED = "accepted"
 # "keyless": the key of its round cannot be had now; "lost": it is gone, and the round with it. Nothing was stored
 StoreResult = AcceptOutcome | Literal["keyless", "lost"]
@@ -175,7 +166,7 @@ class CheckedReport:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a sender is told: `kind` is "accepted", or the kind of a problem."""
+    """Reply to a sender: `kind` is "accepted", or the kind of a problem."""
 
     kind: str
     detail: str = ""
@@ -269,7 +260,7 @@ class ReportIntake:
         return version
 
     def _check_cheaply(self, version: ServedVersion, message: bytes, now: float) -> None:
-        """What needs no cryptography."""
+        """Check what needs no cryptography."""
         campaign, round = version.campaign, read_head(message).round
         if len(message) != version.length:
             raise Rejected("malformed", f"a message of {campaign.id} has {version.length} bytes.")
@@ -287,8 +278,8 @@ class ReportIntake:
         return CheckedReport(version.campaign, slot, envelope)
 
     def _slot(self, campaign: Campaign, device: VerifyingKey) -> int:
-        """The device's public slot; 0 for everybody where no roster is asked for."""
-        if campaign.promise.authentication == "none":
+        """The device's public slot; 0 for everybody where no roster is asked for, as behind tokens."""
+        if campaign.promise.authentication != "roster":
             return 0
         assert self._roster is not None  # the shuffler does not start without one
         roster = self._roster()
@@ -340,26 +331,31 @@ class ReportIntake:
         return SealedReport(id, number, tag, digest, key.seal(packed, tag))
 
 
-# One writer for all senders: whatever has arrived while the last transaction was written goes into the next one.
+# One writer for all senders: whatever has arrived while the last transaction was written goes into the next one, and
+# what is being checked already may join it for some milliseconds. A transaction costs as much as ten reports do.
 
 
 Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
 PendingReply = Future[Reply]
 _MOST = 2000  # reports in one transaction
+_JOIN = 0.01  # seconds for which one waits for more
 
 
 class GroupCommit:
-    """A thread that commits groups of reports; the future of each is done when its transaction is durable."""
+    """A thread that commits groups of reports; the future of each is done when its transaction is durable.
 
-    def __init__(self, commit: Commit) -> None:
-        self._commit = commit
+    more : whether other messages are being checked now.
+    """
+
+    def __init__(self, commit: Commit, more: Callable[[], bool] = lambda: False) -> None:
+        self._commit, self._more = commit, more
         self._queue: SimpleQueue[tuple[CheckedReport, PendingReply] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    def submit(self, report: CheckedReport) -> PendingReply:
+    def submit(self, report: CheckedReport, answer: PendingReply | None = None) -> PendingReply:
         """The answer for this report, once it is durable."""
-        answer = PendingReply()
+        answer = PendingReply() if answer is None else answer
         self._queue.put((report, answer))
         return answer
 
@@ -370,10 +366,11 @@ class GroupCommit:
 
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
-            group, last = [first], False
+            group, last, until = [first], False, monotonic() + _JOIN
             while len(group) < _MOST and not last:
+                left = until - monotonic() if self._more() else 0.0
                 try:
-                    found = self._queue.get_nowait()
+                    found = self._queue.get(left > 0.0, max(left, 0.0))
                 except Empty:
                     break
                 if found is None:

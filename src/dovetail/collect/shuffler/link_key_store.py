@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
-from dovetail.collect.files import sync_folder
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import DataError, StorageError
+from dovetail.ledger.files import sync
 
 _SECRET = 32
 _NONCE = 12
@@ -37,7 +37,7 @@ class ErasedKey(StorageError):
 
 
 class UnusableKey(StorageError):
-    """What lies there for the round is no key."""
+    """The file of the round's key holds no key."""
 
 
 class ForeignKey(StorageError):
@@ -46,7 +46,7 @@ class ForeignKey(StorageError):
 
 @dataclass(frozen=True)
 class RoundKey:
-    """What names devices and seals their reports within one round.
+    """Key of one round, which names devices and seals their reports.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class RoundKey:
         return nonce + self.sealing.encrypt(nonce, plaintext, tag)
 
     def open(self, sealed: bytes, tag: bytes) -> bytes:
-        """What was sealed beside `tag`.
+        """Open what was sealed beside `tag`.
 
         Raises
         ------
@@ -100,10 +100,10 @@ class LinkKeyStore(Protocol):
     """The keys of the rounds of a shuffler, shared by its replicas."""
 
     def identity(self) -> str:
-        """What tells this vault from every other; StorageError when it is gone, as when a disk is not mounted."""
+        """Identity of this key store; StorageError when it is gone, as when a disk is not mounted."""
 
     def ready(self) -> bool:
-        """Whether a key could be made now."""
+        """True if a key could be made now."""
 
     def create(self, campaign: str, round: int) -> RoundKey:
         """The key of a round, made if there is none, and durable; everybody who asks gets the same.
@@ -129,7 +129,7 @@ class LinkKeyStore(Protocol):
         """
 
     def forgotten_before(self) -> float:
-        """What was noted last; minus infinity for a vault that has taken no other one's place."""
+        """Time that was noted last; minus infinity for a key store that has taken no other one's place."""
 
 
 class FileLinkKeyStore:
@@ -151,7 +151,7 @@ class FileLinkKeyStore:
         try:
             if self._known is None and not path.exists():
                 self._write(path, os.urandom(16).hex().encode())
-                sync_folder(self._folder)
+                sync(self._folder)
             found = path.read_text(encoding="ascii", errors="replace")
         except FileNotFoundError:
             found = ""
@@ -180,7 +180,7 @@ class FileLinkKeyStore:
                 if round in self.erased(campaign):
                     raise _over(campaign, round)
                 self._write(path, os.urandom(_SECRET))
-            sync_folder(self._folder)  # also after another process made it: what is sealed now must open later
+            sync(self._folder)  # also after another process made it: what is sealed now must open later
         except StorageError:
             raise
         except OSError as error:
@@ -212,7 +212,7 @@ class FileLinkKeyStore:
                     file.flush()
                     os.fsync(file.fileno())
                 path.unlink()
-                sync_folder(self._folder)
+                sync(self._folder)
         except OSError as error:
             raise _cannot(path, error) from None
 
@@ -255,7 +255,7 @@ class FileLinkKeyStore:
             file.flush()
             os.fsync(file.fileno())
         if not known:
-            sync_folder(self._folder)
+            sync(self._folder)
 
     def _write(self, path: Path, content: bytes) -> None:
         """The whole file at once under its name, or another process's if that was first."""

@@ -5,15 +5,16 @@ What a device is told comes from the shuffler alone, signed, on the topic that t
 broker's word is worth nothing to it, so whatever a broker loses is sent again. A message that is refused is
 acknowledged to the broker too: it would not get better.
 
-A flood waits at the broker: it hands over no more than `_MOST` messages before one of them is acknowledged, and what
-comes beyond that, or without the acknowledgement that every device asks for (QoS 0), is dropped at once. So reports
-that come over HTTP wait behind `_MOST` messages of the broker's at most, and so does the end of the process.
+A flood waits at the broker: it is asked to hand over no more than `_MOST` messages before one of them is
+acknowledged. Brokers do not always keep to that, and what is not acknowledged never comes again on the same
+connection: beyond `_ROOM` messages nothing more is read from the line until there is room. What asks for no
+acknowledgement (QoS 0), as no device does, is dropped. So reports that come over HTTP wait behind `_ROOM` messages of
+the broker's at most, and so does the end of the process.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 from collections.abc import Iterable
@@ -34,7 +35,8 @@ from dovetail.collect.shuffler.intake import PendingReply, Reply
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.engine import FileLock
 from dovetail.core.display import mute
-from dovetail.core.errors import ConfigError, DovetailError, StorageError
+from dovetail.core.errors import ConfigError, DovetailError, OutputError, StorageError
+from dovetail.ledger.files import replace_durably
 from dovetail_protocol.endpoint import MQTT_PORTS, is_answer_topic, place_of, topic
 
 # What a shuffler must remember of its session at a broker: under which client id, and for which topics.
@@ -79,17 +81,10 @@ class BrokerSession:
 
     def _save(self) -> None:
         document = {"schema_version": _VERSION, "client_id": self.client_id, "topics": sorted(self.topics)}
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(document, file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise _unwritable(self.path, error) from None
+            replace_durably(self.path, json.dumps(document).encode())
+        except OutputError as error:
+            raise StorageError(f"{error} Name a file in a folder of the shuffler's own as `mqtt.session`.") from None
 
 
 def session_lock(session: Path) -> FileLock:
@@ -109,13 +104,6 @@ def _parse(text: str, path: Path) -> tuple[str, frozenset[str]]:
     return client_id, frozenset(topics)
 
 
-def _unwritable(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"{path} cannot be written ({error.strerror}); name a file in a folder of the shuffler's own as "
-        "`mqtt.session`."
-    )
-
-
 def _unreadable(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} is not a session that can be read; move it away, and the shuffler begins a new one: devices send "
@@ -128,6 +116,7 @@ _PAUSE = 5.0  # seconds until a store that failed is asked again
 _WAIT = 1.0  # seconds between looks whether another process has left the session
 _KEPT = 7 * 86_400  # seconds for which a broker keeps the session of a shuffler that is away
 _MOST = 100  # messages that the broker hands over before one of them is acknowledged
+_ROOM = 2 * _MOST  # of all connections: those of one that has just ended may be under way still
 _AROUND = 4096  # bytes of a packet beside the message, at most
 
 
@@ -165,7 +154,7 @@ class MqttSubscriber:
         self._user, self._password = user, password
         self._session, self._lock = BrokerSession.open(session), session_lock(session)
         self._leaving = dict[int, frozenset[str]]()  # topics, by the packet that unsubscribes them
-        self._room = BoundedSemaphore(2 * _MOST)  # those of a connection that has just ended may be under way still
+        self._room = BoundedSemaphore(_ROOM)
         self._client = self._make_client()
 
     def _make_client(self) -> Client:
@@ -255,8 +244,12 @@ class MqttSubscriber:
 
     def _on_message(self, _: Client, __: Any, message: MQTTMessage) -> None:
         answers = getattr(message.properties, "ResponseTopic", None)
-        if message.qos == 1 and self._room.acquire(blocking=False):
-            self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection))
+        if message.qos != 1:
+            return
+        while not self._room.acquire(timeout=_WAIT):  # the broker sends no more than the line holds
+            if self._stopped.is_set():
+                return
+        self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection))
 
     def _submit(self, message: _Arrived) -> None:
         if self._stopped.is_set() or message.connection != self._connection:  # it comes again, on the next one

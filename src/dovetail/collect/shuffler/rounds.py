@@ -141,7 +141,7 @@ def find_transition(state: RuleState, event: RoundEvent, facts: Collection[str] 
 
 
 def round_facts(campaign: Campaign, count: int, *, now: float, follows: bool) -> frozenset[str]:
-    """What is true of a round that is over with `count` signed reports of distinct devices.
+    """Facts of a round that is over with `count` signed reports of distinct devices.
 
     follows : whether a later round can still close.
     """
@@ -179,13 +179,13 @@ def round_to_open(campaign: Campaign, rounds: RoundsByNumber, now: float) -> int
 
 
 def is_over(campaign: Campaign, round: RoundRecord, now: float) -> bool:
-    """Whether an open round ends by itself: its time has passed, or it is full. An owner's close needs no reason."""
+    """True if an open round ends by itself: its time has passed, or it is full. An owner's close needs no reason."""
     full = campaign.batch.close_at
     return _is_past(campaign, round.number, now) or (full is not None and round.count >= full)
 
 
 def later_round_can_close(campaign: Campaign, rounds: RoundsByNumber, now: float) -> bool:
-    """Whether a round can still close after those that are closed now."""
+    """True if a round can still close after those that are closed now."""
     if any(round.state == "open" for round in rounds.values()):
         return True
     last = campaign.schedule.count
@@ -258,7 +258,7 @@ def own_key(link_keys: LinkKeyStore, round: RoundRecord) -> RoundKey | None:
 
 
 def has_key(link_keys: LinkKeyStore, store: ShufflerStore, round: RoundRecord) -> bool:
-    """Whether the reports of a round can be read here; notes which key does where that was never noted."""
+    """True if the reports of a round can be read here; notes which key does where that was never noted."""
     try:
         key = own_key(link_keys, round)
     except (ForeignKey, UnusableKey):
@@ -362,7 +362,7 @@ class RoundCache:
         return self._forgotten[campaign]
 
     def may_have_left(self, campaign: Campaign, first: int, number: int) -> bool:
-        """Whether a report for round `first` that joins a later one may have left before, as far as anybody knows.
+        """True if a report for round `first` that joins a later one may have left before, as far as anybody knows.
 
         A vault that has taken another one's place does not know which rounds are over, nor, where rounds close by
         hand, how many there were.
@@ -444,11 +444,11 @@ class RoundFaults:
             self._found[place] = error
 
     def faulty(self, campaign: CampaignId, number: int) -> bool:
-        """Whether the round could not go on in this turn or the one before."""
+        """True if the round could not go on in this turn or the one before."""
         return (campaign, number) in self._found or (campaign, number) in self._before
 
     def unreadable(self, campaign: CampaignId, number: int) -> bool:
-        """Whether that was because its reports do not open under its key."""
+        """True if that was because its reports do not open under its key."""
         place = (campaign, number)
         return isinstance(self._found.get(place, self._before.get(place)), DataError)
 
@@ -489,7 +489,7 @@ def abandon_half_built(store: ShufflerStore, only: str | None = None) -> None:
 
 
 def can_go_on(round: RoundRecord, rounds: RoundCache, faults: RoundFaults) -> bool:
-    """Whether the batch of this round was left half built, in parts, and everything is there to build on."""
+    """True if the batch of this round was left half built, in parts, and everything is there to build on."""
     if round.state != "releasing" or half_built(rounds.store, round) is None:
         return False
     readable = not faults.unreadable(round.campaign, round.number)
@@ -497,7 +497,7 @@ def can_go_on(round: RoundRecord, rounds: RoundCache, faults: RoundFaults) -> bo
 
 
 class TidiedRounds:
-    """Rounds that are over, of which this process knows that their key is destroyed, whoever ended them."""
+    """Rounds that are over, of which this process knows that their key is destroyed, no matter who ended them."""
 
     def __init__(self) -> None:
         self._done = set[tuple[CampaignId, int]]()

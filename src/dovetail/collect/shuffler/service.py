@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from threading import Event, Thread
 
 from dovetail.collect.clock import Clock
@@ -13,10 +13,12 @@ from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.intake import AdmissionControl, CheckedReport, GroupCommit, PendingReply
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
+from dovetail_protocol.ohttp import Gateway
 
 _LOG = Log("shuffler.service")
 _BEAT = 0.5  # seconds
 _UNDER_WAY = 64 << 20  # bytes of messages
+_CHECKERS = min(4, os.cpu_count() or 1)
 
 
 class ShufflerService:
@@ -29,40 +31,54 @@ class ShufflerService:
         *,
         limits: ClockLimits | None = None,
         under_way: int = _UNDER_WAY,
+        gateway: Gateway | None = None,
     ) -> None:
+        self.gateway = gateway
         self.shuffler, self.gate = shuffler, AdmissionControl(under_way)
         self.clock = TrustedClock(clock, shuffler.rounds.store, limits or ClockLimits())
         self._stopping, self._failing = Event(), set[str]()  # what has failed and not worked since
         self._threads: list[Thread] = []
+        self._arrived = SimpleQueue[tuple[bytes, PendingReply] | None]()
 
     def start(self) -> None:
         """Recover, then begin."""
         self.shuffler.start(self.clock.last())
-        self._checkers = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="checker")
-        self._writer = GroupCommit(lambda reports: self.shuffler.commit(reports, self.clock.now()))
+        self._writer = GroupCommit(
+            lambda reports: self.shuffler.commit(reports, self.clock.now()), lambda: not self._arrived.empty()
+        )
+        self._checkers = [Thread(target=self._check_all, name="checker", daemon=True) for _ in range(_CHECKERS)]
+        for checker in self._checkers:
+            checker.start()
         for name, work in (("rounds", self._turn), ("delivery", self.shuffler.deliver)):
             thread = Thread(target=self._beat, args=(name, work), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def submit(self, message: bytes) -> PendingReply:
-        """What is told about a message, once its report is durable."""
+        """Store a message's report, then reply."""
         told = PendingReply()
         told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
-        self._checkers.submit(self._check, message, told)
+        self._arrived.put((message, told))
         return told
 
     def stop(self) -> None:
         """Finish what was submitted, and nothing else."""
         self._stopping.set()
-        self._checkers.shutdown(wait=True)
-        self._writer.stop()
+        self._finish()
         for thread in self._threads:
             thread.join()
         self.shuffler.stop()
 
+    def _finish(self) -> None:
+        """Check and store what was submitted."""
+        for _ in self._checkers:
+            self._arrived.put(None)
+        for checker in self._checkers:
+            checker.join()
+        self._writer.stop()
+
     def health(self) -> Health:
-        """Whether a report could be stored and a round released now, and what is wrong with single rounds."""
+        """Report if a report could be stored and a round released now, and what is wrong with single rounds."""
         self.clock.last()
         if self.clock.halted:
             return Health("the shuffler does not believe its clock; `dovetail collect clock` shows it.")
@@ -79,6 +95,10 @@ class ShufflerService:
         self.clock.note()
         self.shuffler.turn(now)
 
+    def _check_all(self) -> None:
+        while (found := self._arrived.get()) is not None:
+            self._check(*found)
+
     def _check(self, message: bytes, told: PendingReply) -> None:
         try:
             found = self.shuffler.check(message, self.clock.now())
@@ -86,7 +106,7 @@ class ShufflerService:
             told.set_exception(error)
             return
         if isinstance(found, CheckedReport):
-            self._writer.submit(found).add_done_callback(lambda written: _pass_on(written, told))
+            self._writer.submit(found, told)
         else:
             told.set_result(found)
 
@@ -105,11 +125,3 @@ class ShufflerService:
                 failed = repr(error)
                 self._failing.add(name)
             self._stopping.wait(_BEAT)
-
-
-def _pass_on(written: PendingReply, told: PendingReply) -> None:
-    error = written.exception()
-    if error is None:
-        told.set_result(written.result())
-    else:
-        told.set_exception(error)

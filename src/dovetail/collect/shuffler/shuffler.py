@@ -49,7 +49,7 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class ShufflerSettings:
-    """What the operator decides: how much devices may send, how long digests are kept, and how batches are sent."""
+    """Settings of the operator: what devices may send, how long digests are kept, how batches are sent."""
 
     per_device_per_minute: float = 60.0
     retention_days: float = 90.0
@@ -122,7 +122,7 @@ class ShufflerRole:
         return self._ingest.commit(reports, now) if reports else []
 
     def answer(self, message: bytes, reply: Reply) -> bytes:
-        """What the sender of a message is told, signed with the shuffler's key for the message's version.
+        """Reply to the sender of a message, signed with the shuffler's key for the message's version.
 
         Without a signature where that version is unknown: devices then look for a newer one, and believe no more.
         """
@@ -193,7 +193,7 @@ class ShufflerRole:
                 self._outbox.deliver(now)
 
     def challenge(self, action: Action, campaign: str, number: int, now: float) -> bytes:
-        """What the owner signs to close a round of a manual schedule, or to drop one, now."""
+        """Challenge that the owner signs to close a round of a manual schedule, or to drop one, now."""
         return self._challenges.issue(action, self._served(campaign).campaign, number, now)
 
     def close_round(self, campaign: str, number: int, request: bytes, now: float) -> str:
@@ -235,7 +235,7 @@ class ShufflerRole:
         return state
 
     def ready(self) -> bool:
-        """Whether a report could be stored now, in a round that has a key or gets one."""
+        """True if a report could be stored now, in a round that has a key or gets one."""
         return self.rounds.store.ready() and self.rounds.link_keys.ready()
 
     def lost_rounds(self) -> dict[str, list[int]]:
@@ -263,7 +263,7 @@ class ShufflerRole:
         self.faults.begin(campaign.id)
         self.rounds.refresh(campaign.id)
         self._tidy(version, now)
-        for number in self._in_state(campaign.id, "releasing"):  # whoever built it was killed, or stopped by an error
+        for number in self._in_state(campaign.id, "releasing"):  # its builder was killed, or stopped by an error
             self._advance_alone(version, number, "restarted", now)
         for number, round in sorted(self.rounds.of(campaign.id).items()):
             if round.state in ("open", "held", "lost"):
@@ -291,7 +291,7 @@ class ShufflerRole:
             self._advance(version, number, event, now)
 
     def _try(self, version: ServedVersion, now: float) -> DovetailError | None:
-        """What is wrong with one campaign stops no other one."""
+        """Turn the rounds of one campaign; a fault in it stops no other one."""
         try:
             self._turn(version, now)
         except DovetailError as error:
@@ -415,7 +415,7 @@ class ShufflerRole:
             self._advance(version, number, "built", now, batch)
 
     def _tidy(self, version: ServedVersion, now: float) -> None:
-        """Do what is left of rounds that are over, whoever ended them."""
+        """Do what is left of rounds that are over, no matter who ended them."""
         id = version.campaign.id
         for number in self._tidied.missing(id, self.rounds.of(id)):
             with self.faults.isolate(id, number):

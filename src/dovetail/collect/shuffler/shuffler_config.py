@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field, model_validator
 from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.campaign.terms import fit
 from dovetail.collect.clock import Clock, SystemClock
-from dovetail.collect.files import ServerConfig, secret_line
+from dovetail.collect.files import ServerConfig, load_keys, secret_line
 from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
@@ -21,8 +21,12 @@ from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.shuffler.trusted_clock import ClockLimits
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
+from dovetail.core.errors import ConfigError
 from dovetail.table.data_section import Section, parse_section, read_toml
+from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import MQTT_PORTS, place_of, require_private
+from dovetail_protocol.messages import require_room
+from dovetail_protocol.ohttp import Gateway
 
 
 class MqttSection(Section):
@@ -42,14 +46,14 @@ class MqttSection(Section):
 
 
 class LimitsSection(Section):
-    """What senders may ask for."""
+    """Limits on what senders may ask for."""
 
     per_device_per_minute: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     megabytes_under_way: Annotated[int, Field(ge=1)] = 64
 
 
 class ClockSection(Section):
-    """What a right clock may do: step against the seconds that passed, and stand still while the service is away."""
+    """Limits on a clock: its step against the seconds that passed, and how long the service may be away."""
 
     largest_step_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
     longest_outage_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 7.0
@@ -80,6 +84,7 @@ class ShufflerConfig(ServerConfig):
     analyzer: str
     older_versions_until: AwareDatetime | None = None  # while keys are changed
     mqtt: MqttSection | None = None
+    gateway: list[str] = Field(default_factory=list)  # key files of the oblivious gateway, the newest last
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
     clock: ClockSection = ClockSection()
@@ -103,6 +108,7 @@ def assemble(
         require_private("mqtt.url", config.mqtt.url, insecure=config.mqtt.insecure_mqtt)
     campaigns = config.load_campaigns(folder)
     keys = config.load_keys(folder, "shuffler")
+    gateway = _gateway(config, folder, [campaign for campaign, _ in campaigns])
     audit = config.audit_log(folder, keys)
     registry = CampaignRegistry.of(
         [campaign for campaign, _ in campaigns],
@@ -136,8 +142,24 @@ def assemble(
         clock or SystemClock(),
         limits=ClockLimits(config.clock.largest_step_seconds, config.clock.longest_outage_days),
         under_way=config.limits.megabytes_under_way << 20,
+        gateway=gateway,
     )
     return service, _subscribers(config, folder, service)
+
+
+def _gateway(config: ShufflerConfig, folder: Path, campaigns: list[Campaign]) -> Gateway | None:
+    """The gateway of the keys in `gateway`; a campaign whose relay would lead to no key is refused."""
+    found = [load_keys(folder / name, "gateway").opening for name in config.gateway]
+    gateway = Gateway.of(key for key in found if key is not None) if found else None
+    held = () if gateway is None else {public for public, _ in gateway.keys}
+    for campaign in campaigns:
+        require_room(campaign)
+        if campaign.ohttp is not None and campaign.ohttp.keys[-1] not in held:
+            raise ConfigError(
+                f"devices of the campaign {campaign.id} seal to a gateway key that `gateway` does not hold; name its "
+                "key file there."
+            )
+    return gateway
 
 
 def _subscribers(config: ShufflerConfig, folder: Path, service: ShufflerService) -> list[MqttSubscriber]:

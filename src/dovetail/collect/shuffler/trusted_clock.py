@@ -26,7 +26,7 @@ _PAUSE = 0.5  # seconds between looks at a clock that is not believed
 
 @dataclass(frozen=True)
 class ClockLimits:
-    """What a right clock may do: a step against the seconds that passed, and days that the service may be away."""
+    """Limits on a clock: its step against the seconds that passed, and days that the service may be away."""
 
     step: float = 300.0  # seconds
     outage: float = 7.0  # days
@@ -34,7 +34,7 @@ class ClockLimits:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a clock says, and the seconds since the boot of its machine."""
+    """Time of a clock, and the seconds since the boot of its machine."""
 
     wall: float
     steady: float
@@ -42,7 +42,7 @@ class Reading:
 
 
 def agrees(reading: Reading, record: Moment, limits: ClockLimits) -> bool:
-    """Whether a clock agrees with a record: to the second on the same boot, by a plausible outage otherwise."""
+    """True if a clock agrees with a record: to the second on the same boot, by a plausible outage otherwise."""
     slack = limits.step + _MINUTE
     if record.boot and record.boot == reading.boot:
         return abs(reading.wall - reading.steady - record.booted) <= slack
@@ -60,7 +60,7 @@ def _moment(reading: Reading, *, confirmed: int, halted: bool = False) -> Moment
 
 
 def read(clock: Clock) -> Reading:
-    """What a clock says now."""
+    """Read the clock."""
     return Reading(clock.now(), clock.steady(), clock.boot())
 
 
@@ -129,7 +129,7 @@ class TrustedClock:
         return Reading(before.wall + elapsed + drift, reading.steady, reading.boot)
 
     def _is_confirmed(self, reading: Reading) -> bool:
-        """Whether an operator has said since that the clock is right; time may then be earlier than it was."""
+        """True if an operator has said since that the clock is right; time may then be earlier than it was."""
         record = self._store.moment()
         if record is None or record.confirmed <= self._confirmed or not agrees(reading, record, self._limits):
             return False

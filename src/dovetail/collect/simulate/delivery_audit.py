@@ -25,12 +25,12 @@ _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no re
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What became of all reports. The last six must be 0, whatever happened; see `sound`.
+    """Fate of all reports, counted. The last six must be 0, whatever happened; see `sound`.
 
     Parameters
     ----------
     drawn, acknowledged, stored : int
-        Reports that were sent, that were acknowledged to whoever sent them, and that the shuffler's store knows.
+        Reports that were sent, that were acknowledged to their senders, and that the shuffler's store knows.
     batched, waiting, dropped : int
         Of the stored ones: those in a batch, those in a round that has none yet, and those that the campaign's rules
         left out, as the store counts them (rounds that were dropped, and reports of merged rounds that gave way).
@@ -66,7 +66,7 @@ class AuditResult:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was lost, and nothing sent or counted twice."""
+        """True if nothing was lost, and nothing sent or counted twice."""
         return not any((self.lost, self.doubled, self.second, self.crowded, self.changed, self.overspent))
 
 
@@ -78,6 +78,7 @@ class DeliveryAudit:
     key: OpeningKey = field(repr=False)  # the shuffler's
     _versions: dict[bytes, tuple[Campaign, Opener]] = field(default_factory=dict, repr=False)  # by digest
     _envelopes: dict[bytes, Envelope] = field(default_factory=dict, repr=False)  # by message
+    _people: dict[bytes, bytes] = field(default_factory=dict, repr=False)  # who sent a report, by its id
     _by_inner: dict[bytes, Envelope] = field(default_factory=dict, repr=False)
     _acknowledged: set[bytes] = field(default_factory=set, repr=False)  # report ids
     _batches: dict[str, tuple[Header, bytes]] = field(default_factory=dict, repr=False)  # with its body, by id
@@ -92,11 +93,12 @@ class DeliveryAudit:
 
     # what it sees
 
-    def record_sent(self, wire: bytes) -> None:
-        """A message leaves a device."""
+    def record_sent(self, wire: bytes, person: bytes | None = None) -> None:
+        """A message leaves a device; `person` says whose it is, where the key in it is for one round alone."""
         if wire not in self._envelopes:
             campaign, opener = self._versions[read_head(wire).digest]
             self._envelopes[wire] = envelope = open_envelope(campaign, wire, opener)
+            self._people[envelope.report_id] = person or envelope.device.public
             self._by_inner |= dict.fromkeys(split(envelope.inner, campaign.entries), envelope)
 
     def record_acknowledged(self, wire: bytes) -> None:
@@ -116,6 +118,10 @@ class DeliveryAudit:
     def messages(self) -> list[bytes]:
         """Every message that was ever sent, in the order in which they were first."""
         return list(self._envelopes)
+
+    def person(self, envelope: Envelope) -> bytes:
+        """Who has sent a report: the key of the device, or what was said of it."""
+        return self._people[envelope.report_id]
 
     def members(self) -> Iterator[tuple[Header, list[Envelope]]]:
         """Each batch that was handed over with the envelopes of its reports: who is in it."""
@@ -141,7 +147,7 @@ class DeliveryAudit:
         return len(self._batches.keys() - {batch.id for batch in counted.batches(self.campaign.id)})
 
     def verdict(self, store: ShufflerStore, link_keys: LinkKeyStore) -> AuditResult:
-        """What has become of all reports so far, by what the shuffler has stored and handed over.
+        """Count the fates of all reports so far, by what the shuffler has stored and handed over.
 
         Within the retention period: a store that has forgotten which reports came cannot be asked any more.
         """
@@ -154,7 +160,7 @@ class DeliveryAudit:
         places = batched + waiting
         accounted = len(places.keys() & stored) + dropped
         devices = [
-            {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
+            {self.person(self._by_inner[inner]) for inner in e if inner in self._by_inner} for e in batches.values()
         ]
         each = self.campaign.entries
         return AuditResult(
@@ -208,13 +214,13 @@ class DeliveryAudit:
         prices = [as_written(self.campaign.of_class(at).charged) for at in range(max(1, len(self.campaign.classes)))]
         spent = defaultdict[bytes, Fraction](Fraction)
         for envelope in reports:
-            spent[envelope.device.public] += prices[envelope.place]
+            spent[self.person(envelope)] += prices[envelope.place]
         return sum(nats > as_written(self.campaign.promise.device_budget) for nats in spent.values())
 
     def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:
-        drawn = {(envelope.device.public, envelope.round) for envelope in reports.values()}
+        drawn = {(self.person(envelope), envelope.round) for envelope in reports.values()}
         sealed = {
-            (read_head(wire).digest, envelope.device.public, envelope.round)
+            (read_head(wire).digest, self.person(envelope), envelope.round)
             for wire, envelope in self._envelopes.items()
         }
         return max(len(reports) - len(drawn), len(self._envelopes) - len(sealed))

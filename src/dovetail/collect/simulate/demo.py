@@ -21,7 +21,8 @@ from dovetail.collect.simulate.simulation import RoundResult, SimulatedDevices
 from dovetail.core.errors import OutputError
 from dovetail.report.number_format import upward
 from dovetail_device.client import SystemClock
-from dovetail_device.http import HttpTransport
+from dovetail_device.http import HttpIssuer, HttpTransport, ObliviousTransport
+from dovetail_protocol.campaign import Campaign
 
 # Devices in real time: each answers at a moment of its own in every round, over HTTP, until it is heard.
 
@@ -71,7 +72,7 @@ def report_in_real_time(
 
     def report(n: int) -> RealTimeResult:
         try:
-            return _report_part(parts[n], HttpTransport(url), SeededChance(seed + n), period, check, stopping)
+            return _report_part(parts[n], _way(world.campaign, url), SeededChance(seed + n), period, check, stopping)
         except BaseException:
             stopping.set()  # the others wait for reports that will not come
             raise
@@ -86,6 +87,13 @@ def report_in_real_time(
     return RealTimeResult(sum(part.drawn for part in found), heard.sum(axis=0), truth)
 
 
+def _way(campaign: Campaign, url: str) -> HttpTransport:
+    """Straight to the shuffler, or where the campaign names one by its relay alone."""
+    way = HttpTransport(url) if campaign.ohttp is None else ObliviousTransport(campaign.ohttp.relay)
+    way.trust(campaign)
+    return way
+
+
 def _report_part(
     world: ThrowawayCampaign,
     http: HttpTransport,
@@ -97,14 +105,15 @@ def _report_part(
     campaign, clock = world.campaign, SystemClock()
 
     def waits(until: Callable[[], bool]) -> bool:
-        """Whether it has come to that; not if everybody stops."""
+        """True if it has come to that; not if everybody stops."""
         while not until():
             check()
             if stopping.wait(_DEVICE_PAUSE):
                 return False
         return True
 
-    with closing(SimulatedDevices.of(world, _immortal, chance)) as fleet:
+    issuer = None if campaign.tokens is None else HttpIssuer()
+    with closing(SimulatedDevices.of(world, _immortal, chance, issuer)) as fleet:
         for round in range(1, campaign.schedule.count + 1):
             if not waits(lambda round=round: http.round(campaign.id) == round):  # type: ignore[misc]
                 break
@@ -156,7 +165,7 @@ _PATIENCE = 60.0  # seconds for one answer
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What a demo has to show."""
+    """Result of a demo."""
 
     drawn: int  # reports
     heard: int  # of them acknowledged
@@ -170,14 +179,16 @@ class DemoResult:
         return sum(result.n for result in self.results)
 
 
-def prepare_demo(folder: Path, *, devices: int, rounds: int, trust: str = "local") -> Deployment:
+def prepare_demo(
+    folder: Path, *, devices: int, rounds: int, trust: str = "local", tokens: bool = False
+) -> Deployment:
     """The files of a demo. A round ends when every device has been heard, so that no clock decides what counts."""
     asked = among_people(people=devices, rounds=rounds) if trust == "users" else COMMUTE
     document = asked | {
         "rounds": {"schedule": "manual", "count": rounds},
         "batch": {"minimum": devices, "close_at": devices},
     }
-    found = Deployment.of(document, folder, devices=devices)
+    found = Deployment.of(document, folder, devices=devices, tokens=tokens)
     found.write()
     return found
 
@@ -238,4 +249,4 @@ def _guarantee(document: Any) -> str:
     both = f"(ε, δ) = ({upward(together['epsilon'])}, {upward(together['delta'])})"
     if document["trust"] == "users":
         return f"{both} for all {rounds} rounds, among the dummies of other people; ε = ∞ if the servers collude"
-    return f"{both} for all {rounds} rounds after shuffling; ε = {upward(one)} for one report, whoever colludes"
+    return f"{both} for all {rounds} rounds after shuffling; ε = {upward(one)} for one report, no matter who colludes"

@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import tomlkit
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from dovetail.account.dummies import user_dummies_for
 from dovetail.collect.campaign.roster import Roster, RosterEntry
-from dovetail.collect.files import save_keys
+from dovetail.collect.files import new_round_key, save_keys, save_round_keys, token_key
 from dovetail.collect.http import bind, url_of
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError, OutputError
 from dovetail_protocol.campaign import Campaign, draft, sign
 from dovetail_protocol.dummies import Unrandomized
 from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.messages import longest_request
+from dovetail_protocol.ohttp import MOST_PAD, GatewayKey
 
 # A campaign with throw-away keys for every role: what a simulation, a demo and a load test begin with.
 
@@ -71,6 +74,12 @@ def among_people(*, people: int, rounds: int) -> dict[str, Any]:
     }
 
 
+def with_tokens(document: Mapping[str, Any], url: str = "https://issuer.example.org") -> dict[str, Any]:
+    """The same campaign with tokens of an issuer at `url` instead of a roster; its keys come with all others."""
+    promise = {**document.get("promise", {}), "authentication": "token"}
+    return {**document, "promise": promise, "tokens": {"issuer": "issuer.example.org", "url": url}}
+
+
 def among_classes(classes: Mapping[str, float]) -> dict[str, Any]:
     """The same question to people who choose among these epsilons."""
     return COMMUTE | {
@@ -88,6 +97,7 @@ class ThrowawayCampaign:
     shuffler: RoleKeys
     analyzer: RoleKeys
     devices: tuple[RoleKeys, ...] = field(repr=False)
+    round_keys: tuple[RSAPrivateKey, ...] = field(default=(), repr=False)  # the issuer's, where devices show tokens
 
     @classmethod
     def of(cls, document: Mapping[str, Any], devices: int) -> Self:
@@ -107,9 +117,14 @@ class ThrowawayCampaign:
             "shuffler_signing": str(shuffler.signing.verifying_key()),
             "analyzer": str(analyzer.opening.sealing_key()),
         }
-        body = tomlkit.dumps(_complete(document) | {"keys": keys}).encode()
-        campaign = Campaign.parse(sign(body, owner.signing))
-        return cls(campaign, owner, shuffler, analyzer, tuple(RoleKeys.generate("device") for _ in range(devices)))
+        tables = _complete(document) | {"keys": keys}
+        sold: list[RSAPrivateKey] = []
+        if "tokens" in document:
+            sold = [new_round_key() for _ in range(tables["rounds"]["count"])]
+            tables["tokens"] = {**document["tokens"], "keys": [str(token_key(key)) for key in sold]}
+        campaign = Campaign.parse(sign(tomlkit.dumps(tables).encode(), owner.signing))
+        people = tuple(RoleKeys.generate("device") for _ in range(devices))
+        return cls(campaign, owner, shuffler, analyzer, people, tuple(sold))
 
     def roster(self) -> Roster:
         """Every device in the slot of its number."""
@@ -146,7 +161,7 @@ def simulated_document(path: Path, *, rounds: int) -> dict[str, Any]:
             f"{path}: simulate takes campaigns with a uniform shuffle; this one needs its public table."
         )
     found = tomllib.loads(campaign.signed.decode())
-    kept = {key: value for key, value in found.items() if key not in ("expires", "endpoints", "keys")}
+    kept = {key: value for key, value in found.items() if key not in ("expires", "endpoints", "keys", "ohttp")}
     rounds_table = schedule(rounds, period=campaign.schedule.period or PERIOD, grace=campaign.schedule.grace)
     return kept | {"rounds": rounds_table, "keys": {"suite": campaign.analyzer.suite}}
 
@@ -170,6 +185,7 @@ class Deployment:
     stores : URLs of the shuffler's and the analyzer's store, or None for files in the folder
     batches : where the shuffler hands its batches over, if not straight to the analyzer
     broker : where the shuffler subscribes, if it does
+    apart : who else there is, where devices show tokens and send by a relay
     """
 
     folder: Path
@@ -180,14 +196,35 @@ class Deployment:
     stores: tuple[str | None, str | None] = (None, None)
     batches: str | None = None
     broker: str | None = None
+    apart: IssuerAndRelay | None = None
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], folder: Path, *, devices: int, broker: str | None = None) -> Self:
-        """A site in an empty folder, on two free ports of the loopback, with fresh keys for everybody."""
-        shuffler, analyzer = _free_ports(2)
+    def of(
+        cls,
+        document: Mapping[str, Any],
+        folder: Path,
+        *,
+        devices: int,
+        broker: str | None = None,
+        tokens: bool = False,
+    ) -> Self:
+        """A site in an empty folder, on free ports of the loopback, with fresh keys for everybody.
+
+        tokens : devices ask an issuer for tokens, and send by a relay alone.
+        """
+        shuffler, analyzer, issuer, relay = _free_ports(4)
+        if tokens:
+            apart = IssuerAndRelay(issuer, relay)
+            world = ThrowawayCampaign.of(apart.named_in(document), devices)
+            return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe(), apart=apart)
         endpoints = {"http": shuffler} | _optional("mqtt", broker)
         world = ThrowawayCampaign.of({**document, "endpoints": endpoints}, devices)
         return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe(), broker=broker)
+
+    @property
+    def roles(self) -> tuple[ServerRole, ...]:
+        """Who runs here, in the order in which they are started."""
+        return ("analyzer", "shuffler") if self.apart is None else ("analyzer", "shuffler", "issuer", "relay")
 
     def write(self) -> None:
         """Keys, campaign, roster, token and configurations, as `dovetail collect` takes them."""
@@ -195,13 +232,20 @@ class Deployment:
         try:
             (self.folder / "devices").mkdir(parents=True)
             (self.folder / "campaign.toml").write_bytes(campaign.signed)
-            for name, document in (("shuffler", self._shuffler()), ("analyzer", self._analyzer())):
+            documents = {"shuffler": self._shuffler(), "analyzer": self._analyzer()}
+            if self.apart is not None:
+                documents["issuer"] = self._shared_settings() | self.apart.settings()
+            for name, document in documents.items():
                 (self.folder / f"{name}.toml").write_text(tomlkit.dumps(document))
             (self.folder / "token").touch(mode=0o600)
             (self.folder / "token").write_text(self.token + "\n")
             (self.folder / "tokens").write_text(f"{sha256(self.token.encode()).hexdigest()} simulation\n")
         except OSError as error:
             raise OutputError(f"{self.folder}: cannot be written ({error.strerror}); name a new folder.") from None
+        if self.apart is not None:
+            for keys in (self.apart.gateway, self.apart.issuer_keys):
+                save_keys(keys, self.folder / f"{keys.role}.key")
+            list(save_round_keys(world.round_keys, self.folder / "issuer-keys"))
         for keys in (world.owner, world.shuffler, world.analyzer):
             save_keys(keys, self.folder / f"{keys.role}.key")
         for slot, keys in enumerate(world.devices):
@@ -213,7 +257,8 @@ class Deployment:
         return self.folder / "devices" / f"{slot:05d}.key"
 
     def _shuffler(self) -> dict[str, Any]:
-        files = {"keys": "shuffler.key", "vault": "vault", "roster": "roster.csv"}
+        files: dict[str, Any] = {"keys": "shuffler.key", "vault": "vault"}
+        files |= {"roster": "roster.csv"} if self.apart is None else {"gateway": ["gateway.key"]}
         places = {"listen": _listen(self.shuffler), "analyzer": self.batches or self.analyzer}
         tables = {"limits": _UNLIMITED} | ({"mqtt": {"url": self.broker}} if self.broker else {})
         return self._shared_settings() | files | places | _optional("store", self.stores[0]) | tables
@@ -230,6 +275,33 @@ class Deployment:
 
 
 _UNLIMITED = {"per_device_per_minute": 1e6}
+ServerRole = Literal["analyzer", "shuffler", "issuer", "relay"]
+
+
+@dataclass(frozen=True)
+class IssuerAndRelay:
+    """Who stands between devices and the shuffler, so that it learns neither names nor addresses."""
+
+    issuer: str  # their URLs
+    relay: str
+    gateway: RoleKeys = field(default_factory=lambda: RoleKeys.generate("gateway"), repr=False)
+    issuer_keys: RoleKeys = field(default_factory=lambda: RoleKeys.generate("issuer"), repr=False)
+    store: str | None = None  # URL of the issuer's, or None for a file in the folder
+
+    def named_in(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The campaign with both of them in it."""
+        assert self.gateway.opening
+        route = {"relay": self.relay, "keys": [str(GatewayKey.of(self.gateway.opening))], "pad": MOST_PAD}
+        named = with_tokens(document, self.issuer) | {"ohttp": route}
+        longest = longest_request(
+            ThrowawayCampaign.of(named | {"rounds": {"schedule": "manual", "count": 1}}, 1).campaign
+        )
+        return named | {"ohttp": route | {"pad": -(-longest // 64) * 64}}
+
+    def settings(self) -> dict[str, Any]:
+        """The issuer's own part of its configuration."""
+        files = {"keys": "issuer.key", "round_keys": "issuer-keys", "roster": "roster.csv"}
+        return files | {"listen": _listen(self.issuer)} | _optional("store", self.store)
 
 
 @dataclass
@@ -288,25 +360,27 @@ class ServerProcess:
             running.communicate()
 
 
-def server_process(site: Deployment, role: Literal["shuffler", "analyzer"]) -> ServerProcess:
+def server_process(site: Deployment, role: ServerRole) -> ServerProcess:
     """One of the servers of a site."""
-    config = str(site.folder / f"{role}.toml")
-    command = [sys.executable, "-m", "dovetail", "collect", role, config]
+    given = [str(site.folder / f"{role}.toml")]
+    if role == "relay" and site.apart is not None:
+        given = ["--gateway", f"{site.shuffler}/ohttp", "--listen", _listen(site.apart.relay)]
+    command = [sys.executable, "-m", "dovetail", "collect", role, *given]
     return ServerProcess(role, command, site.folder / f"{role}.log")
 
 
 @contextmanager
 def run_servers(site: Deployment) -> Iterator[Callable[[], None]]:
-    """Both servers of a site; stopped at the end, the shuffler first, whatever happens in between.
+    """All servers of a site; stopped at the end, the analyzer last, whatever happens in between.
 
-    Yields a check that they are still running, for whoever waits for them.
+    Yields a check that they are still running, for anybody who waits for them.
 
     Raises
     ------
     OutputError
         When one of them does not start, has ended by itself, or does not end with status 0.
     """
-    servers = (server_process(site, "analyzer"), server_process(site, "shuffler"))
+    servers = [server_process(site, role) for role in site.roles]
     status = dict[str, int]()
     with ExitStack() as stack:
         for each in servers:

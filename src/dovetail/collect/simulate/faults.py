@@ -8,7 +8,7 @@ from typing import Annotated, Literal, final
 from dovetail.core.checks import share, whole
 from dovetail.core.entropy import simulation
 
-Role = Literal["device", "shuffler", "analyzer"]
+Role = Literal["device", "shuffler", "analyzer", "issuer"]
 MessageFate = Literal["arrives", "lost", "unanswered", "delayed", "repeated"]
 """Of a message: it arrives; never does; does, but not its answer; does when nobody waits any more; does, twice."""
 
@@ -44,7 +44,7 @@ class SeededChance:
         return self.number() < probability
 
     def fate(self, faults: FaultRates) -> MessageFate:
-        """What becomes of the next message."""
+        """Draw the fate of the next message."""
         odds: tuple[tuple[MessageFate, float], ...] = (
             ("lost", faults.loss),
             ("delayed", faults.delay),

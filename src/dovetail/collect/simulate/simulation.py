@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPrivateNumbers
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.analyzer import Analyzer
@@ -17,8 +19,11 @@ from dovetail.collect.analyzer.answers import CampaignAnswers
 from dovetail.collect.analyzer.batch_intake import Manifest
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes
+from dovetail.collect.campaign.terms import question_of
 from dovetail.collect.clock import FrozenClock
+from dovetail.collect.files import token_key
 from dovetail.collect.http import Refusal
+from dovetail.collect.issuer.issuer import Entitlement, IssuerRole
 from dovetail.collect.shuffler.app import round_now
 from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.collect.shuffler.delivery import NotDelivered
@@ -30,20 +35,26 @@ from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
 from dovetail.collect.simulate.deployment import START, ThrowawayCampaign
 from dovetail.collect.simulate.faults import Crash, FaultRates, MessageFate, Role, SeededChance
 from dovetail.collect.store.analyzer_store import open_analyzer_store
+from dovetail.collect.store.issuer_store import open_issuer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, system_entropy
+from dovetail.core.question import Question
 from dovetail.job.evaluate import LEVEL
-from dovetail.randomize.sampling.from_device import from_device
+from dovetail.randomize.sampling.open_reports import from_device
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
 from dovetail_device.entropy import system_entropy as entropy_system_entropy
 from dovetail_device.ledger import Limits
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED as TAKEN
 from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
+from dovetail_device.tokens import Issuer, TokenRefused
+from dovetail_protocol.asked import Value
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.exact_thresholds import Words
+from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.messages import Rejected
-from dovetail_protocol.words import Words
+from dovetail_protocol.tokens import Application, TokenKey
 
 # Devices with answers: who they are, what they would say, and how they say it.
 
@@ -65,12 +76,17 @@ class SimulatedDevices:
     outboxes: tuple[Outbox, ...]
     dying: Callable[[Any, Role], Any] = field(repr=False)
     words: Words = field(repr=False)
+    issuer: Issuer | None = None  # whom devices ask for tokens
     _alive: dict[int, Device] = field(default_factory=dict, repr=False)
     _unsettled: set[int] = field(default_factory=set, repr=False)  # devices whose reports may wait
 
     @classmethod
     def of(
-        cls, world: ThrowawayCampaign, dying: Callable[[Any, Role], Any], chance: SeededChance
+        cls,
+        world: ThrowawayCampaign,
+        dying: Callable[[Any, Role], Any],
+        chance: SeededChance,
+        issuer: Issuer | None = None,
     ) -> SimulatedDevices:
         """Answers and public groups by chance: symbols ever rarer, numbers ever more alike.
 
@@ -87,13 +103,15 @@ class SimulatedDevices:
         outboxes = tuple(Outbox.in_memory(key) for key in keys)
         for outbox in outboxes:  # nobody's values: only the campaign's own budget counts
             outbox.limit(Limits(campaign.promise.device_budget, campaign.promise.device_budget))
-        return cls(world, answers, tuple(groups), outboxes, dying, entropy_system_entropy())
+        return cls(world, answers, tuple(groups), outboxes, dying, entropy_system_entropy(), issuer)
 
     def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
-        """What the analyst would like to know of these devices: shares of the symbols, or the mean; of nobody: 0.
+        """True shares of the symbols of these devices, or their mean; 0 where there are none.
 
         Where people have different epsilons the shares are weighted, as estimates are.
         """
+        if self.world.campaign.asked is not None:
+            return self.truth_of([(round, devices)])
         answers, k = self.answers[round - 1, devices], getattr(self.world.campaign.mechanism, "k", None)
         if k is None:
             return np.array([answers.sum() / max(1, len(devices))])
@@ -101,8 +119,20 @@ class SimulatedDevices:
         sums = np.bincount(answers.astype(np.int64), weights=weights, minlength=k)
         return np.asarray(sums / (self.weight(devices) or 1.0))
 
+    def truth_of(self, parts: Iterable[tuple[int, list[int]]]) -> NDArray[np.float64]:
+        """What the question of a campaign learns of the true values of these devices in these rounds."""
+        held = np.concatenate([self.answers[round - 1, devices] for round, devices in parts])
+        asked = self._question
+        if not asked.of_numbers and not asked.of_arrays:
+            held = held.astype(np.int64)
+        return np.array(asked.truth(held[:, 0] if held.shape[1] == 1 else held)[: len(asked.labels)])
+
+    @cached_property
+    def _question(self) -> Question:
+        return question_of(self.world.campaign)
+
     def weight(self, devices: list[int]) -> float:
-        """What these devices weigh in estimates together: their number where all have one epsilon."""
+        """Weight of these devices in estimates: their number where all have one epsilon."""
         return float(sum(self._weight(number) for number in devices))
 
     def place(self, number: int) -> int:
@@ -119,14 +149,20 @@ class SimulatedDevices:
     def device(self, number: int, transport: Transport, clock: Clock) -> Device:
         """Device `number`, switched on if it was not."""
         if number not in self._alive:
+            keys = self.world.devices[number]
+            assert keys.signing
+            own = transport
+            if isinstance(transport, FaultyNetwork):
+                own = transport.of(keys.signing.verifying_key().public)
             self._alive[number] = Device(
                 self.world.campaign,
-                self.world.devices[number],
+                keys,
                 outbox=self.dying(self.outboxes[number], "device"),
-                transport=self.dying(transport, "device"),
+                transport=self.dying(own, "device"),
+                issuer=self.issuer and self.dying(self.issuer, "device"),
                 clock=clock,
                 words=self.words,
-                trust="users" if self.world.campaign.sent else None,
+                trust=self.world.campaign.promise.trust if self.world.campaign.open else None,
                 epsilon_class=self._class_name(number),
             )
         return self._alive[number]
@@ -138,13 +174,13 @@ class SimulatedDevices:
     def submit(self, number: int, round: int | None, answer: Any, transport: Transport, clock: Clock) -> None:
         """One device answers, if its budget still pays for that and it does not die."""
         self._unsettled.add(number)
-        with self._switched_on(number), suppress(BudgetSpent, RoundUnknown):
+        with self._switched_on(number), suppress(BudgetSpent, RoundUnknown, TokenRefused):
             self.device(number, transport, clock).submit(answer, round, group=self.groups[number])
 
     def report(self, round: int, numbers: Iterable[int], transport: Transport, clock: Clock) -> None:
         """These devices report for a round, in this order."""
         for number in numbers:
-            self.submit(number, round, self.answers[round - 1, number].item(), transport, clock)
+            self.submit(number, round, self.answers[round - 1, number].tolist(), transport, clock)
 
     def flush(self, transport: Transport, clock: Clock, numbers: Iterable[int] | None = None) -> None:
         """Devices with something that waits try to send it."""
@@ -174,11 +210,26 @@ class SimulatedDevices:
 
 def _answer(campaign: Campaign, chance: SeededChance) -> Any:
     k = getattr(campaign.mechanism, "k", None)
+    if campaign.asked is not None:
+        if campaign.asked.values[0].length:
+            return [_array(campaign.mechanism, chance)]
+        return [_value(one, chance) for one in campaign.asked.values]
     if k is not None:
         return int(k * chance.number() ** 2)  # small symbols are common, the last one is rare
     randomizer: Any = from_device(campaign.mechanism)
     place = (chance.number() + chance.number() + chance.number()) / 3
     return float(randomizer.lower + randomizer.step * round(place * randomizer.steps))
+
+
+def _array(mechanism: Any, chance: SeededChance) -> list[float]:
+    """Of about the length to which longer ones are shortened."""
+    return [2.0 * mechanism.radius / mechanism.d**0.5 * chance.number() for _ in range(mechanism.d)]
+
+
+def _value(value: Value, chance: SeededChance) -> float:
+    if value.categories:
+        return int(len(value.categories) * chance.number() ** 2)
+    return value.lower + (value.upper - value.lower) * (chance.number() + chance.number() + chance.number()) / 3
 
 
 # The network between devices and shuffler: loses, repeats and delays messages, and tells the audit.
@@ -201,9 +252,13 @@ class FaultyNetwork:
     def trust(self, campaign: Campaign) -> None:
         """Answers come from the shuffler of the simulation itself."""
 
-    def send(self, wire: bytes) -> DeliveryEvent:
+    def of(self, person: bytes) -> Any:
+        """The way of one person's device, whose messages the audit knows to be this person's."""
+        return _OwnWay(self, person)
+
+    def send(self, wire: bytes, person: bytes | None = None) -> DeliveryEvent:
         """One message, or what the network makes of it; its sender learns of trouble only that nobody answered."""
-        self._audit.record_sent(wire)
+        self._audit.record_sent(wire, person)
         fate = self._fate()
         if fate in ("delayed", "repeated"):
             self.late.append(wire)
@@ -226,7 +281,7 @@ class FaultyNetwork:
         """There is nothing to close."""
 
     def deliver(self, messages: Sequence[bytes]) -> list[Reply] | None:
-        """Messages of any age, all at once. What is acknowledged counts as such, whoever hears of it."""
+        """Messages of any age, all at once. What is acknowledged counts as such, no matter who hears of it."""
         told = self._server.answer(messages)
         for wire, answer in zip(messages, told or (), strict=False):
             if answer.kind == ACCEPTED:
@@ -238,6 +293,93 @@ class FaultyNetwork:
         waiting, self.late = self.late, []
         if waiting:
             self.deliver(waiting)
+
+
+@dataclass(frozen=True)
+class _OwnWay:
+    """The network as one person's device has it."""
+
+    network: FaultyNetwork
+    person: bytes
+
+    def send(self, wire: bytes) -> DeliveryEvent:
+        return self.network.send(wire, self.person)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+
+# The issuer of tokens, where a campaign has one.
+
+
+@dataclass(frozen=True)
+class ThrowawaySigner:
+    """Signs in whole numbers, whose time tells the key: for keys that protect nobody, without a process for each."""
+
+    key: RSAPrivateKey = field(repr=False)
+
+    @cached_property
+    def _numbers(self) -> RSAPrivateNumbers:
+        return self.key.private_numbers()
+
+    def sign(self, blinded: bytes) -> bytes:
+        """blinded^d modulo p and q, and both put together."""
+        known, number = self._numbers, int.from_bytes(blinded)
+        by_p, by_q = pow(number, known.dmp1, known.p), pow(number, known.dmq1, known.q)
+        return (by_q + known.q * (known.iqmp * (by_p - by_q) % known.p)).to_bytes(len(blinded))
+
+
+class SimulatedIssuer:
+    """An issuer that dies and comes back on its store, behind a network that loses requests and answers."""
+
+    def __init__(
+        self,
+        world: ThrowawayCampaign,
+        *,
+        clock: Clock,
+        dying: Callable[[Any, Role], Any],
+        fate: Callable[[], MessageFate],
+    ) -> None:
+        self.store = open_issuer_store("sqlite://")
+        self._world, self._clock, self._dying, self._fate = world, clock, dying, fate
+        self._signers = {token_key(key): ThrowawaySigner(key) for key in world.round_keys}
+        self._running: IssuerRole | None = None
+
+    def restart(self) -> None:
+        """The next request finds a new issuer on what the old one had stored."""
+        self._running = None
+
+    def ask(self, url: str, application: bytes) -> bytes | str:
+        """What a device gets; nothing of an issuer that dies over it, or of an answer that is lost."""
+        fate = self._fate()
+        if fate == "lost":
+            return "unavailable"
+        try:
+            if self._running is None:
+                self._running = self._start()
+            if fate == "repeated":
+                self._running.issue(application, self._clock.now())
+            signed = self._running.issue(application, self._clock.now())
+        except Refusal as refusal:
+            return refusal.kind
+        except Crash:
+            self.restart()
+            return "unavailable"
+        return signed if fate in ("arrives", "repeated") else "unavailable"
+
+    def _start(self) -> IssuerRole:
+        roster = self._world.roster()
+
+        def entitled(asked: Application, key: TokenKey) -> bool:
+            return asked.is_signed(key) and roster.slot(VerifyingKey(asked.holder)) is not None
+
+        return IssuerRole(
+            [self._world.campaign],
+            store=self._dying(self.store, "issuer"),
+            signers=self._signers,
+            entitled=Entitlement("roster", entitled),
+            secret=bytes(32),
+        )
 
 
 # Stores that die: every operation may end the process before it happens, or after.
@@ -296,7 +438,7 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What a simulation found; `miscounted` batches must be 0, like the faults of the verdict."""
+    """Result of a simulation; `miscounted` batches must be 0, like the faults of the verdict."""
 
     verdict: AuditResult
     results: tuple[RoundResult, ...]
@@ -307,12 +449,12 @@ class SimulationResult:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was lost and nothing counted twice."""
+        """True if nothing was lost and nothing counted twice."""
         return self.verdict.sound and not self.miscounted
 
 
 class Simulation:
-    """Servers that die and come back on what they had stored; whoever asks a dead one starts it again.
+    """Servers that die and come back on what they had stored; anybody who asks a dead one starts it again.
 
     Parameters
     ----------
@@ -344,6 +486,9 @@ class Simulation:
         self.network = FaultyNetwork(self, self.audit, lambda: fate("device"))
         self.late: list[Callable[[], Any]] = []  # batches and parts on their way
         self._roster = world.roster()
+        self.issuer: SimulatedIssuer | None = None
+        if world.round_keys:
+            self.issuer = SimulatedIssuer(world, clock=self.clock, dying=self.dying, fate=lambda: fate("issuer"))
         self.restart_analyzer()
         self.shuffler: ShufflerRole | None = None
         self._believed = TrustedClock(self.clock, self.store, _LIMITS)
@@ -351,7 +496,7 @@ class Simulation:
     # what devices and the shuffler reach
 
     def answer(self, messages: Sequence[bytes]) -> list[Reply] | None:
-        """What the shuffler says to messages that arrive at once; None if it dies over them, or believes no clock."""
+        """Replies of the shuffler to messages that arrive at once; None if it dies over them, or trusts no clock."""
         found: list[Reply] | None = None
         with suppress(Refusal):  # while the clock is not believed nothing is taken
             found = self._alive(lambda shuffler: shuffler.accept(messages, self._believed.now()))
@@ -476,13 +621,15 @@ class Simulation:
     # the end
 
     def verdict(self) -> AuditResult:
-        """What has become of all reports so far."""
+        """Count the fates of all reports so far."""
         return self.audit.verdict(self.store, self.link_keys)
 
     def close(self) -> None:
         """Let go of the stores."""
         self.store.close()
         self.counted.close()
+        if self.issuer is not None:
+            self.issuer.store.close()
 
 
 def simulate(
@@ -498,7 +645,7 @@ def simulate(
 
     Notes
     -----
-    About 1 ms for each device and round.
+    About 1 ms for each device and round, 10 where devices show tokens.
     """
     chance = SeededChance(seed)
     simulation = Simulation(
@@ -507,7 +654,9 @@ def simulate(
         fate=lambda _: chance.fate(faults),
         rng=system_entropy(),
     )
-    fleet = SimulatedDevices.of(world, simulation.dying, chance)
+    fleet = SimulatedDevices.of(world, simulation.dying, chance, simulation.issuer)
+    roles: list[Role] = ["device", "shuffler", "analyzer"]
+    roles += ["issuer"] if simulation.issuer is not None else []
     schedule = world.campaign.schedule
     assert schedule.period is not None
     for round in range(1, schedule.count + 1):
@@ -525,7 +674,7 @@ def simulate(
     found = SimulationResult(
         verdict=simulation.verdict(),
         results=tuple(_round_results(simulation, fleet)),
-        crashes={role: simulation.crashes[role] for role in ("device", "shuffler", "analyzer")},
+        crashes={role: simulation.crashes[role] for role in roles},
         messages=dict(sorted(simulation.messages.items())),
         miscounted=simulation.audit.count_miscounted(simulation.counted)
         + simulation.audit.count_uncounted(simulation.counted),
@@ -536,19 +685,23 @@ def simulate(
 
 
 def _round_results(simulation: Simulation, fleet: SimulatedDevices) -> Iterator[RoundResult]:
-    slot = {device.signing.verifying_key(): n for n, device in enumerate(simulation.world.devices) if device.signing}
+    devices = enumerate(simulation.world.devices)
+    slot = {device.signing.verifying_key().public: n for n, device in devices if device.signing}
     members = {header.batch: envelopes for header, envelopes in simulation.audit.members()}
     answers = CampaignAnswers(simulation.world.campaign, simulation.counted)
     for batch, counted in zip(answers.batches(), answers.rounds(), strict=True):
-        estimate = counted.by_group[""]
+        estimate = counted.by_group.get("")
+        if estimate is None:  # the noise leaves nothing to be told
+            continue
         low, high = estimate.interval(LEVEL)
         by_round: dict[int, list[int]] = {}
         for envelope in members[batch.id]:
-            by_round.setdefault(envelope.round, []).append(slot[envelope.device])
+            by_round.setdefault(envelope.round, []).append(slot[simulation.audit.person(envelope)])
         n = sum(map(len, by_round.values()))
         whole = sum(map(fleet.weight, by_round.values()))
         parts = (fleet.weight(found) / whole * fleet.truth(round, found) for round, found in by_round.items())
-        truth = sum(parts, np.zeros(1))
+        asked = simulation.world.campaign.asked is not None
+        truth = fleet.truth_of(by_round.items()) if asked else sum(parts, np.zeros(1))
         yield RoundResult(
             batch.rounds, n, np.atleast_1d(truth), np.atleast_1d(estimate.value),
             np.stack([np.atleast_1d(low), np.atleast_1d(high)], axis=1),

@@ -226,7 +226,7 @@ class DatabaseAnalyzerStore:
 
 
 def _delete_parts(connection: Connection, batches: Sequence[str]) -> int:
-    """Delete what has come of these batches; how many of them there were. Whoever adds a part has to wait."""
+    """Delete what has come of these batches; how many of them there were. Anybody who adds a part has to wait."""
     connection.execute(select(INCOMING.c.batch).where(INCOMING.c.batch.in_(batches)).with_for_update())
     connection.execute(delete(INCOMING_PART).where(INCOMING_PART.c.batch.in_(batches)))
     return connection.execute(delete(INCOMING).where(INCOMING.c.batch.in_(batches))).rowcount
@@ -245,7 +245,7 @@ def _row(batch: BatchRecord) -> dict[str, Any]:
 
 
 def _rows(counted: CountedBatch) -> Iterator[tuple[Table, list[dict[str, Any]]]]:
-    """What hangs on a batch, table by table; parents first."""
+    """Rows that belong to a batch, table by table; parents first."""
     batch, tallies = {"batch": counted.batch.id}, counted.tallies
     yield REJECTED, [batch | {"kind": kind, "total": count} for kind, count in counted.batch.rejected.items()]
     yield CLASS_SIZE, [batch | {"place": place, "total": n} for place, n in enumerate(counted.batch.classes)]

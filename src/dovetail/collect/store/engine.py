@@ -40,7 +40,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from dovetail.collect.logs import Log
-from dovetail.collect.store.tables import ANALYZER, SHUFFLER, VAULT
+from dovetail.collect.store.tables import ANALYZER, ISSUER, SHUFFLER, VAULT
 from dovetail.core.errors import ConfigError, StorageError
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         parsed = _parse(url)
-        self._memory = parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:")
+        self._memory = _is_memory(parsed)
         self.name = _name(parsed)
         self.file = None if self._memory or parsed.get_backend_name() != "sqlite" else parsed.database
         self._sqlite = parsed.get_backend_name() == "sqlite"
@@ -102,7 +102,7 @@ class Database:
             raise
 
     def ready(self, probe: Table) -> bool:
-        """Whether a transaction can be made now: one that empties `probe`, which holds nothing.
+        """True if a transaction can be made now: one that empties `probe`, which holds nothing.
 
         After a write that failed, as on a full disk, as much as a large group of reports must find room there first:
         a small write may still find some where they do not, and a write that is not tried again tells nothing.
@@ -156,7 +156,7 @@ class Database:
 
 
 def _empty(probe: Table) -> Delete:
-    """Writes nothing where nothing is; without its condition SQLite would clear an empty table anew each time."""
+    """Writes nothing to an empty table; without its condition SQLite would clear an empty table anew each time."""
     return delete(probe).where(probe.c.one == 1)
 
 
@@ -169,6 +169,16 @@ def _parse(url: str) -> URL:
     if backend not in ("sqlite", "postgresql"):
         raise ConfigError("`store` must be a URL such as sqlite:///store.sqlite or postgresql://user@host/name.")
     return parsed.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
+
+
+def in_memory(url: str) -> bool:
+    """True for a database that forgets when its process ends."""
+    return _is_memory(_parse(url))
+
+
+def _is_memory(url: URL) -> bool:
+    place = url.database or ":memory:"
+    return url.get_backend_name() == "sqlite" and (":memory:" in place or url.query.get("mode") == "memory")
 
 
 def _name(url: URL) -> str:
@@ -253,10 +263,10 @@ def _say(error: DBAPIError) -> str:
 # The tables of a role, made when its database is first opened, and a row that says which they are.
 
 
-Role = Literal["shuffler", "analyzer"]
+Role = Literal["shuffler", "analyzer", "issuer"]
 
-_TABLES: dict[Role, MetaData] = {"shuffler": SHUFFLER, "analyzer": ANALYZER}
-_VERSIONS: dict[Role, str] = {"shuffler": "shuffler/1", "analyzer": "analyzer/1"}
+_TABLES: dict[Role, MetaData] = {"shuffler": SHUFFLER, "analyzer": ANALYZER, "issuer": ISSUER}
+_VERSIONS: dict[Role, str] = {"shuffler": "shuffler/1", "analyzer": "analyzer/1", "issuer": "issuer/1"}
 SCHEMA_VERSION = Table("schema_version", MetaData(), Column("version", Text, primary_key=True))
 _SCHEMA_LOCK = 0x_D0_7E_7A_11  # any fixed number: who makes tables holds this advisory lock
 
@@ -321,7 +331,7 @@ _PAUSE = 0.05  # seconds between tries
 
 @contextmanager
 def alone(database: Database, task: Task, patience: float = 0.0) -> Iterator[bool]:
-    """Whether this process has the task to itself inside; somebody else's end is waited for so many seconds."""
+    """Give True inside if this process alone has the task, after waiting so many seconds for another."""
     with ExitStack() as held:
         if database.engine.dialect.name == "postgresql":
             taken = _tried(lambda: _lock_session(database, _KEYS[task], held), patience)

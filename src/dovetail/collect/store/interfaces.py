@@ -51,7 +51,7 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class Moment:
-    """What time it was when the service last knew, so that a restart can tell an outage from a wrong clock.
+    """Time when the service last knew it, so that a restart can tell an outage from a wrong clock.
 
     boot : names the boot of the machine that said so, and `booted` is when that was, by the same clock.
     halted : the clock could not be believed since, and nobody has confirmed it.
@@ -84,12 +84,12 @@ class OutgoingBatch:
 
 class ShufflerStore(Protocol):
     def ready(self) -> bool:
-        """Whether a transaction can be made now."""
+        """True if a transaction can be made now."""
 
     def claim_vault(self, identity: str, foreign: Callable[[], None] = lambda: None) -> bool:
         """Work with the keys of this vault, until `close`; False, and nothing done, while somebody uses another.
 
-        Whoever shares the vault may share the database. Called again it says whether that still holds.
+        Anybody who shares the vault may share the database. Called again it says whether that still holds.
 
         foreign : called where the database was used with another vault before, and before it forgets that.
         """
@@ -129,7 +129,7 @@ class ShufflerStore(Protocol):
         """The sealed reports of these (round, tag), in the order asked for."""
 
     def alone(self, task: Literal["rounds", "delivery"], patience: float = 0.0) -> AbstractContextManager[bool]:
-        """Whether this process has the task to itself inside, of all that share the database; another one's end is
+        """Give True inside if this process alone, of all that share the database, has the task; another one's end is
         waited for so many seconds. It ends with the process, and saves work only: transactions decide."""
 
     def use_challenge(self, digest: bytes, until: float, now: float) -> bool:
@@ -159,7 +159,7 @@ class ShufflerStore(Protocol):
 
     def abandon_batch(self, batch: str) -> None:
         """Undo `begin_batch` after a crash: parts deleted, rounds "open" again if they were. Nothing was sent.
-        Does nothing to a batch that was finished, and whoever still builds it gets StorageError on the next part."""
+        Does nothing to a batch that was finished, and who still builds it gets StorageError on the next part."""
 
     def outgoing(self) -> list[OutgoingBatch]:
         """Batches not delivered yet."""
@@ -220,7 +220,7 @@ class BatchRecord:
 @mute
 @dataclass(frozen=True)
 class CountedBatch:
-    """What one batch leaves behind: the tallies, what was set aside, and for order privacy the released order."""
+    """Result of one batch: tallies, quarantined entries, and for order privacy the released order."""
 
     batch: BatchRecord
     tallies: tuple[GroupTally, ...]
@@ -230,10 +230,10 @@ class CountedBatch:
 
 class AnalyzerStore(Protocol):
     def ready(self) -> bool:
-        """Whether a transaction can be made now."""
+        """True if a transaction can be made now."""
 
     def has_counted(self, batch: str) -> bool:
-        """Whether this batch has been counted."""
+        """True if this batch has been counted."""
 
     def count(self, counted: CountedBatch) -> bool:
         """Keep what a batch leaves, in one transaction; False, and nothing kept, if it was counted before.

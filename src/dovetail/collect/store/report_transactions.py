@@ -100,7 +100,7 @@ def take_alone(connection: Connection, campaigns: Iterable[CampaignId]) -> None:
 
 
 def store_first(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
-    """What becomes of reports of open rounds, no two of one device and round, and no two with one digest."""
+    """Store reports of open rounds, no two of one device and round or with one digest; tell each fate."""
     connection.exec_driver_sql(_TABLE)
     _copy(connection, reports)
     noted = set(connection.scalars(_COPIED_REPORTS_NOTE))
@@ -224,7 +224,7 @@ def lock(connection: Connection, campaigns: Iterable[CampaignId], *states: str) 
     """The rounds of these campaigns that are in one of these states, and nobody else's until the transaction ends.
 
     Everything that inserts or deletes reports comes through here first. Two transactions of one campaign therefore
-    never decide at the same time: whoever stores in a round has locked it, and all others wait for that lock. On
+    never decide at the same time: anybody who stores in a round has locked it, and all others wait for that lock. On
     PostgreSQL those that accept reports share a lock instead (`copied_reports`), and all others wait for that.
     """
     if connection.dialect.name == "postgresql":
@@ -234,7 +234,7 @@ def lock(connection: Connection, campaigns: Iterable[CampaignId], *states: str) 
 
 
 def accept(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
-    """What becomes of each report, as if they came one after the other."""
+    """Store reports as if they came one after the other; tell the fate of each."""
     if connection.dialect.name == "postgresql":
         found = _accept_beside_others(connection, reports)
     else:

@@ -130,7 +130,7 @@ def finished_parts(connection: Connection, batch: str) -> int:
 
 
 def part_macs(connection: Connection, batch: str) -> dict[int, bytes]:
-    """What the builder left beside each part of the body, by its number."""
+    """Authentication codes of the parts of the body, by number."""
     rows = connection.execute(select(PART.c.number, PART.c.mac).where(PART.c.batch == batch))
     return {number: bytes(mac or b"") for number, mac in rows}
 

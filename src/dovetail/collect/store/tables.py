@@ -1,4 +1,4 @@
-"""The tables of both roles, in two schemas that share nothing: a role's database holds no table of the other.
+"""The tables of the roles, in schemas that share nothing: a role's database holds no table of the other.
 
 Every table is clustered by its key (WITHOUT ROWID in SQLite), so that the order of rows says nothing about arrival.
 """
@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 SHUFFLER = MetaData()
 ANALYZER = MetaData()
+ISSUER = MetaData()
 
 
 def _number(name: str, *, key: bool = False, null: bool = False) -> Column[int]:
@@ -233,3 +234,25 @@ INCOMING_PART = Table(
 )
 
 ANALYZER_PROBE = _only_row("analyzer_probe", ANALYZER, _bytes("body"))
+
+
+# The issuer
+
+
+ISSUED = Table(  # who has the token of which round, under a name that is another one in each round
+    "issued",
+    ISSUER,
+    _text("campaign", key=True),
+    _number("number", key=True),
+    _bytes("who", key=True),
+    _bytes("request"),
+    sqlite_with_rowid=False,
+)
+
+SOLD = Table(  # which key is for which round
+    "sold", ISSUER, _bytes("key", key=True), _text("campaign"), _number("number"), sqlite_with_rowid=False
+)
+
+NAMING = _only_row("naming", ISSUER, _bytes("fingerprint"))  # of what the names of people are made with
+
+ISSUER_PROBE = _only_row("issuer_probe", ISSUER, _bytes("body"))

@@ -122,7 +122,7 @@ def _read_choice(channel: ChannelLike, other: ChannelLike, weight: ArrayLike) ->
 
 @dataclass(frozen=True, eq=False)
 class Hyper:
-    """What the adversary may come to believe, and how likely each belief is.
+    """Hyper-distribution: posteriors of the adversary, and the probability of each.
 
     Parameters
     ----------

@@ -111,6 +111,18 @@ def compare_cells(
 
     C_T is the paper's statistic and no z-score: under the null its deviation is sqrt(sum w^2) / sum w. The
     standardized form has deviation 1.
+
+    Notes
+    -----
+    The paper leaves the convergence of the average open. For cells that are fixed before P and Q are drawn, with
+    shares p and q, and m / n -> r, almost surely
+
+    .. math:: \frac{C_T}{\sqrt n} \to \frac{\sum_\pi p_\pi (\Delta_\pi - \tfrac12)
+              \sqrt{12\, r\, p_\pi q_\pi / (p_\pi + r q_\pi)}}{\sum_\pi p_\pi}
+
+    by `deviation_bound` in each cell and the law of large numbers for the counts. So C_T finds what moves this
+    average and no more: cells of both signs cancel, and the worst cell is tested besides. Where P = Q in every cell
+    the standardized form tends to a standard normal number: given the counts its terms are independent.
     """
     (a, in_a), (b, in_b) = fresh, generated
     names = np.unique(np.concatenate([in_a, in_b]))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+import scipy  # scipy.stats loads when it is first used: half a second
 from numpy.typing import NDArray
-from scipy.stats import binom, hypergeom
 
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.memorize.copying.rank_test import clopper_pearson, rank_test
@@ -39,7 +39,7 @@ class HoldoutRatio:
 
 @dataclass(frozen=True)
 class PairedTail:
-    """How many of the `size` points of T and V that generated points single out are training points."""
+    """Test of how many of the `size` points that generated points single out are training points."""
 
     size: int
     training: int
@@ -80,7 +80,7 @@ def tail_test(fresh: Distances, generated: Distances, *, k: int = 10, rng: Entro
     pooled = np.concatenate([fresh, generated])
     order = np.lexsort((entropy_or_system(rng).permutation(n + m), pooled))[:k]
     seen = int((order >= n).sum())
-    return TailTest(k, seen, k * m / (n + m), float(hypergeom.sf(seen - 1, n + m, m, k)))
+    return TailTest(k, seen, k * m / (n + m), float(scipy.stats.hypergeom.sf(seen - 1, n + m, m, k)))
 
 
 def holdout_ratio(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances, Rows], *, size: int) -> HoldoutRatio:
@@ -93,7 +93,7 @@ def holdout_ratio(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances,
     (d_train, row_train), (d_holdout, row_holdout) = to_train, to_holdout
     a = len(np.unique(row_train[d_train < d_holdout / 2]))
     b = len(np.unique(row_holdout[d_holdout < d_train / 2]))
-    return HoldoutRatio(size, a, b, float(binom.sf(a - 1, a + b, 0.5)) if a + b else 1.0)
+    return HoldoutRatio(size, a, b, float(scipy.stats.binom.sf(a - 1, a + b, 0.5)) if a + b else 1.0)
 
 
 def paired_tail(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances, Rows], *, k: int = 10) -> PairedTail:
@@ -114,7 +114,7 @@ def paired_tail(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances, R
         last = pooled[order[-1]]
         size = int((pooled <= last).sum())
         seen = int((ratios[0] <= last).sum())
-    return PairedTail(size, seen, float(binom.sf(seen - 1, size, 0.5)) if size else 1.0)
+    return PairedTail(size, seen, float(scipy.stats.binom.sf(seen - 1, size, 0.5)) if size else 1.0)
 
 
 def _least_ratio(own: Distances, rows: Rows, other: Distances) -> Distances:

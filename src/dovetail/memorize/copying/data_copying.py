@@ -71,8 +71,16 @@ class _Fold:
 class CopyingTest:
     """A training sample T and a fresh sample P, ready for generated samples; T is indexed once.
 
-    `CopyingTest.prepare(train, fresh).test(generated)`; the samples are rows of numbers (n, d) or, with an embedding,
-    whatever it takes.
+    The samples are rows of numbers (n, d) or, with an embedding, whatever it takes.
+
+    Examples
+    --------
+    >>> draw = np.random.default_rng(3).standard_normal
+    >>> train, fresh = draw((150, 3)), draw((150, 3))
+    >>> CopyingTest.prepare(train, fresh).test(draw((150, 3))).verdict
+    'nothing found'
+    >>> CopyingTest.prepare(train, fresh).test(np.concatenate([train[:60], draw((90, 3))])).verdict
+    'copying'
     """
 
     train: Points
@@ -278,22 +286,6 @@ class CopyingTest:
             )
             for i in first
         )
-
-
-def detect_copying(train: Any, fresh: Any, generated: Any, **options: Any) -> CopyingResult:
-    """Are generated points nearer to the training sample than fresh ones; `options` as `CopyingTest.prepare` takes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draw = np.random.default_rng(3).standard_normal
-    >>> train, fresh = draw((150, 3)), draw((150, 3))
-    >>> detect_copying(train, fresh, draw((150, 3))).verdict
-    'nothing found'
-    >>> detect_copying(train, fresh, np.concatenate([train[:60], draw((90, 3))])).verdict
-    'copying'
-    """
-    return CopyingTest.prepare(train, fresh, **options).test(generated)
 
 
 def _embedded(sample: Any, embed: Embedding | None) -> Any:

@@ -8,8 +8,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import scipy  # scipy.stats loads when it is first used: half a second
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.memorize.copying.cells import CellComparison
@@ -70,7 +70,7 @@ class CopyingResult:
 
     @property
     def delta_interval(self) -> tuple[float, float]:
-        """Of Delta over all points; longer at the lower end by what an approximate search may have missed."""
+        """Interval of Delta over all points, longer at the lower end by what an approximate search may miss."""
         return max(0.0, self.interval[0] - self.search.missed), self.interval[1]
 
     @property
@@ -165,7 +165,7 @@ class CopyingResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the numbers weaker than they look."""
+        """Warnings: what makes the numbers weaker than they look."""
         said = []
         if self.fresh_at_zero > TIED:
             said.append(
@@ -204,7 +204,7 @@ class CopyingResult:
 
     @property
     def _by_members_alone(self) -> bool:
-        """Whether `copying` rests on controls that a mean of few rows in many columns trips as well."""
+        """True if `copying` rests on controls that a mean of few rows in many columns trips as well."""
         copies = {"literal copies", "holdout ratio", "holdout ratio of a cell"}
         return self.verdict == "copying" and self.width * MANY_COLUMNS >= self.l and not copies & {*self.fired}
 
@@ -349,7 +349,7 @@ def apart(train: Points, fresh: Points, *, overlap: str, what: str = "fresh") ->
     if overlap == "drop":
         if usual * len(fresh) >= 1.0:
             raise DataError(
-                f"{what}: {usual:.1%} of the rows have a twin in a sample of this size, so rows coincide by chance; "
+                f"{what}: {usual:.1%} of the rows have an equal in such a sample, so rows coincide by chance; "
                 "dropping them from one sample alone would make honest data look like copies: keep them (--overlap "
                 "keep)."
             )
@@ -365,7 +365,7 @@ def apart(train: Points, fresh: Points, *, overlap: str, what: str = "fresh") ->
             f"{what}: {int(same.sum()):,} of {len(fresh):,} rows stand in the training sample too (first row "
             f"{int(np.flatnonzero(same)[0]) + 1}), where chance explains {usual:.1%}; that hides copying: take a "
             "sample that was not trained on, drop these rows (--overlap drop) or, if they coincide by chance because "
-            "twins were removed from both samples, keep them (--overlap keep)."
+            "equal rows were removed from both samples, keep them (--overlap keep)."
         )
     return fresh
 
@@ -382,7 +382,7 @@ def expected_overlap(train: Points, fresh: Points) -> float:
 
 
 def _leak(train: Points, fresh: Points, count: int) -> bool:
-    """Whether so many coincidences between the samples are more than those inside them let expect, at 1 %.
+    """True if so many coincidences between the samples are more than those inside them let expect, at 1 %.
 
     Few coincidences are pairs that fall anywhere alike: l n of the pairs lie between the samples, the rest inside;
     pairs inside training rows that were made distinct are left out. In tables with two columns that hardly repeat a
@@ -394,7 +394,7 @@ def _leak(train: Points, fresh: Points, count: int) -> bool:
     kept = [len(one) for one, pairs in zip((train, fresh), twins, strict=True) if pairs or unrepeated or one is fresh]
     between = len(train) * len(fresh)
     pairs = between + sum(size * (size - 1) / 2 for size in kept)
-    return bool(binom.sf(count - 1, count + sum(twins), between / pairs) <= chance)
+    return bool(scipy.stats.binom.sf(count - 1, count + sum(twins), between / pairs) <= chance)
 
 
 def varied(train: Points, widths: Sequence[int] | None = None) -> int:

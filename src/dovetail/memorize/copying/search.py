@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import scipy  # scipy.stats loads when it is first used: half a second
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom, fisher_exact
 
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
@@ -83,7 +83,7 @@ class InvertedLists:
         return rows
 
     def _places(self, queries: Points, probes: int) -> Rows:
-        """Where in `points` the nearest of the lists that are searched stands; one product for each list."""
+        """Rows of `points` that are nearest among the lists that are searched; one product for each list."""
         far = _to_centres(queries, self.centres)
         near = np.argpartition(far, probes - 1, axis=1)[:, :probes]
         order = np.argsort(near, axis=None, kind="stable")
@@ -242,7 +242,7 @@ class Duplicates:
 
     @property
     def literal(self) -> bool:
-        """Whether Q holds several training rows although nothing else repeats: more than coincidence explains."""
+        """True if Q holds several training rows although nothing else repeats: more than coincidence explains."""
         alone = self.distinct > 1 and self.fresh == 0 and self.twins_train == 0.0
         return alone and self.by_coincidence <= LITERAL
 
@@ -253,7 +253,7 @@ def row_keys(points: Points) -> Keys:
 
 
 def rows_in(queries: Points, sample: Points) -> NDArray[np.bool_]:
-    """Which rows of `queries` (n, d) stand in `sample` too."""
+    """Mark the rows of `queries` (n, d) that stand in `sample` too."""
     return np.isin(row_keys(queries), row_keys(sample))
 
 
@@ -282,7 +282,7 @@ def concentrated(count: int, keys: Keys, train: Keys) -> float:
     """
     twins = equal_pairs(keys[~np.isin(keys, train)])
     inside, between = len(keys) * (len(keys) - 1) / 2, len(keys) * len(train)
-    return float(binom.sf(count - 1, count + twins, between / (between + inside))) if twins else 0.0
+    return float(scipy.stats.binom.sf(count - 1, count + twins, between / (between + inside))) if twins else 0.0
 
 
 def equal_pairs(keys: Keys) -> int:
@@ -312,7 +312,7 @@ def duplicates_of(train: Keys, fresh: Keys, generated: Keys, *, distinct: bool =
     return Duplicates(
         int(copies.sum()),
         int(usual.sum()),
-        float(fisher_exact(table, alternative="greater").pvalue),
+        float(scipy.stats.fisher_exact(table, alternative="greater").pvalue),
         repeated_share(train),
         repeated_share(generated),
         repeated_share(fresh),
@@ -336,7 +336,7 @@ DIRECTION = (
 
 @dataclass(frozen=True)
 class Recall:
-    """Of `queries` generated points drawn at random, `found` got as near a neighbour as exact search finds."""
+    """Measured recall: `found` of `queries` random generated points got as near a neighbour as by exact search."""
 
     queries: int
     found: int
@@ -354,7 +354,7 @@ class Recall:
 
 @dataclass(frozen=True)
 class SearchNote:
-    """What is said of a search; `recall` is None where it was exact."""
+    """Note on a search; `recall` is None where it was exact."""
 
     why: str
     recall: Recall | None = None
@@ -367,7 +367,7 @@ class SearchNote:
 
     @property
     def sentence(self) -> str:
-        """What a reader of the verdict has to know; empty for exact search of a small sample."""
+        """Say what a reader of the verdict has to know; empty for exact search of a small sample."""
         if self.recall is None:
             return self.why
         low, high = self.recall.interval

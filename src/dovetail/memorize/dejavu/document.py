@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.progress import Progress, silent
 from dovetail.memorize.dejavu.inference import Distance
 from dovetail.memorize.dejavu.models import SHARES, Excess, OneModel, TwoModels, compare_models, confidence_curve
-from dovetail.memorize.dejavu.pairs import Pair
+from dovetail.memorize.dejavu.pairs import MODELS, Pair
 from dovetail.memorize.dejavu.score import Attacked
 
 Document = dict[str, Any]
@@ -91,6 +93,7 @@ def dejavu_document(
     if len(attacked[0]) == 1:
         warnings.append("one direction only: memorization and a better model look alike; attack the images of B too.")
     document = {**settings, "draws": draws, "seed": seed, **_together(found, share)}
+    document["memorized_images"] = memorized_images(pairs, attacked)
     document["directions"] = len(attacked[0])
     document["limits"] = [*LIMITS, *([] if len(pairs) == 1 else [SEVERAL])]
     document["curve"] = [
@@ -102,6 +105,25 @@ def dejavu_document(
     if len(pairs) == 1 and "controls" in pairs[0].labels:
         document["one_model"] = _alone(pairs[0], settings)
     return {**document, "warnings": warnings}
+
+
+def memorized_images(pairs: Sequence[Pair], attacked: Sequence[Sequence[Attacked]]) -> list[Document]:
+    """Images that their own model guesses and the other does not, the most confident first.
+
+    About as many as are `misrepresented` are among them by chance; the more confident, the fewer. Guesses that tie to
+    the end name no image.
+    """
+    found = []
+    for number, (pair, directions) in enumerate(zip(pairs, attacked, strict=True), 1):
+        for name, each in zip(MODELS, directions, strict=False):
+            labels, names = np.asarray(pair.labels[name]), pair.names.get(name)
+            for row in np.flatnonzero(each.advantages == 1.0).tolist():
+                called = {} if names is None else {"image": str(np.asarray(names)[row])}
+                found.append(
+                    {"pair": number, "set": name, "row": row, **called, "label": str(labels[row]),
+                     "confidence": float(each.target.confidence[row])}
+                )  # fmt: skip
+    return sorted(found, key=lambda one: -one["confidence"])
 
 
 def _refuse_repeated(pairs: Sequence[Pair]) -> None:

@@ -24,7 +24,7 @@ _BLOCK = 4_000_000  # distances held at a time
 
 
 class Votes(NamedTuple):
-    """What the K nearest public rows of some queries say for each class; all float arrays (n, classes).
+    """Votes of the K nearest public rows of queries for each class; all float arrays (n, classes).
 
     `copies` are the votes at distance 0, `nearness` the sum of 1 / distance over the other votes.
     """
@@ -312,5 +312,5 @@ def _confidence(counts: NDArray[np.float64], neighbours: int) -> Scores:
 
 
 def smallest_class(labels: Sequence[object] | Labels) -> int:
-    """How many public rows the rarest class has."""
+    """Number of public rows of the rarest class."""
     return int(np.unique(np.asarray(labels), return_counts=True)[1].min())

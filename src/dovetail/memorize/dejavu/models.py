@@ -9,8 +9,7 @@ from math import hypot
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, gammaln
-from scipy.stats import t as student
+from scipy.special import betaincinv, gammaln, stdtr
 
 from dovetail.core.checks import floats
 from dovetail.core.entropy import Entropy
@@ -55,7 +54,7 @@ class BetweenPairs:
 
 @dataclass(frozen=True)
 class TwoModels:
-    """What two models, or several pairs of them, tell.
+    """Result of two models, or of several pairs of them.
 
     Parameters
     ----------
@@ -157,7 +156,7 @@ def between(gaps: tuple[float, ...]) -> BetweenPairs:
     if len(gaps) < 3 or deviation < _EQUAL:
         return BetweenPairs(gaps, deviation, None)
     z = float(np.mean(gaps)) / (deviation / math.sqrt(len(gaps)))
-    return BetweenPairs(gaps, deviation, float(2.0 * student.sf(abs(z), len(gaps) - 1)))
+    return BetweenPairs(gaps, deviation, float(2.0 * stdtr(len(gaps) - 1, -abs(z))))
 
 
 def confidence_curve(directions: Sequence[Attacked], shares: Sequence[float]) -> list[tuple[float, float, float]]:
@@ -185,7 +184,7 @@ _POWER = (1.6448536 + 0.8416212) / 1.9599640  # found at 5 % in 8 of 10 tests, a
 
 @dataclass(frozen=True)
 class Excess:
-    """How much more often the target is right than a classifier of the correlation; no test of memorization.
+    """Excess of the target over a classifier of the correlation; no test of memorization.
 
     An encoder that is simply better than the classifier shows an excess without any memorization: with a classifier
     of 70 % of the encoder's own correlation, testing it against 0 rejects in 98 % of runs.

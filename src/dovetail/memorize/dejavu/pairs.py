@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import floats, nearest, whole
 from dovetail.core.display import mute
-from dovetail.core.errors import DataError, OutputError
+from dovetail.core.errors import DataError, OutputError, ParameterError
 from dovetail.ledger.files import write_whole
 from dovetail.memorize.dejavu.inference import (
     Distance,
@@ -26,7 +27,7 @@ from dovetail.memorize.dejavu.inference import (
     smallest_class,
 )
 from dovetail.memorize.dejavu.models import Excess, OneModel, against_controls, excess
-from dovetail.memorize.dejavu.score import Attacked
+from dovetail.memorize.dejavu.score import Attacked, Partition
 
 MODELS = ("a", "b")
 SETS = ("a", "b", "controls", "public")
@@ -50,16 +51,19 @@ class Pair:
     classes : array (C,), optional
     classifier : set -> array (n,)
         What a classifier of the correlation guesses for the images of `a` and of `controls`.
+    names : set -> array (n,), optional
+        What the images are called where single ones are named; otherwise by their rows.
     """
 
     labels: Mapping[str, ArrayLike]
     embeddings: Mapping[tuple[str, str], ArrayLike]
     classes: ArrayLike | None = None
     classifier: Mapping[str, ArrayLike] = field(default_factory=dict)
+    names: Mapping[str, ArrayLike] = field(default_factory=dict)
 
     @property
     def has_reference(self) -> bool:
-        """Whether there is a second model that saw none of A."""
+        """True if there is a second model that saw none of A."""
         return ("a", "b") in self.embeddings
 
     def infer(
@@ -105,7 +109,7 @@ class Pair:
         return distinct if len(distinct) >= 0.9 * len(rows) else frozenset()
 
     def warnings(self, neighbours: int) -> list[str]:
-        """What a reader of the result should know."""
+        """Warnings for a reader of the result."""
         if "public" not in self.labels or self.classes is not None:
             return []
         least = smallest_class(np.asarray(self.labels["public"]))
@@ -185,9 +189,10 @@ KEYS = (
     *(f"labels_{name}" for name in SETS),
     *(f"{name}_by_model_{model}" for name in SETS for model in MODELS),
     *(f"{name}_by_classifier" for name in ("a", "controls")),
+    *(f"names_{name}" for name in MODELS),
     "classes",
 )
-COLUMNS = ("set", "label", "model_a", "model_b", "classifier")
+COLUMNS = ("set", "label", "model_a", "model_b", "classifier", "image")
 _Arrays = dict[str, Any]
 
 
@@ -201,10 +206,12 @@ def read_pair(place: str | Path) -> Pair:
     * ``a_by_model_a``, ``a_by_model_b``, ``public_by_model_a``, ``public_by_model_b``, ``b_by_model_a``,
       ``b_by_model_b``, ``controls_by_model_a`` (n, d): embeddings, row by row as the labels;
     * ``classes`` (C,) instead of a public set: the arrays are logits, and these their columns;
-    * ``a_by_classifier``, ``controls_by_classifier`` (n,): labels that a classifier of the correlation guesses.
+    * ``a_by_classifier``, ``controls_by_classifier`` (n,): labels that a classifier of the correlation guesses;
+    * ``names_a``, ``names_b`` (n,): what the images are called, for the list of those that are memorized.
 
     Other arrays in the file are left alone. A Parquet file has a row for each image: ``set`` (a, b, controls or
-    public), ``label``, ``model_a`` and ``model_b`` (lists of numbers), and ``classifier`` where there is one.
+    public), ``label``, ``model_a`` and ``model_b`` (lists of numbers), and ``classifier`` and ``image`` (its name)
+    where there are such.
 
     Raises
     ------
@@ -234,6 +241,7 @@ def write_pair(pair: Pair, place: str | Path) -> None:
     arrays: _Arrays = {f"labels_{name}": np.asarray(labels) for name, labels in pair.labels.items()}
     arrays |= {f"{name}_by_model_{model}": np.asarray(rows) for (name, model), rows in pair.embeddings.items()}
     arrays |= {f"{name}_by_classifier": np.asarray(guesses) for name, guesses in pair.classifier.items()}
+    arrays |= {f"names_{name}": np.asarray(names) for name, names in pair.names.items()}
     if pair.classes is not None:
         arrays["classes"] = np.asarray(pair.classes)
     with write_whole(place) as scratch:
@@ -272,7 +280,13 @@ def _pair(place: Path, arrays: _Arrays) -> Pair:
                 f"labels_{name}, got {len(rows)}."
             )
     classifier = {name: arrays[key] for name in ("a", "controls") if (key := f"{name}_by_classifier") in arrays}
-    return Pair(labels, embeddings, arrays.get("classes"), classifier)
+    names = {name: arrays[key] for name in MODELS if (key := f"names_{name}") in arrays and name in labels}
+    for name, given in names.items():
+        if len(given) != len(labels[name]):
+            raise DataError(
+                f"{place}: names_{name} must name each of the {len(labels[name])} images, got {len(given)}."
+            )
+    return Pair(labels, embeddings, arrays.get("classes"), classifier, names)
 
 
 def _called() -> str:
@@ -331,6 +345,8 @@ def _parquet(place: Path) -> _Arrays:
                 arrays[f"{name}_by_{column}"] = _rows(place, part[column], name)
         if "classifier" in frame.columns and not part["classifier"].is_null().all() and name in ("a", "controls"):
             arrays[f"{name}_by_classifier"] = _labels(place, part["classifier"], name)
+        if "image" in frame.columns and name in MODELS:
+            arrays[f"names_{name}"] = _labels(place, part["image"], name)
     return arrays
 
 
@@ -350,3 +366,105 @@ def _rows(place: Path, column: pl.Series, name: str) -> Any:
         raise DataError(
             f"{place}: column {column.name} must hold lists of numbers of one length in set {name}."
         ) from None
+
+
+# Encoders with planted memorization: a table of answers with exact counts, so the attack has one right result.
+
+
+_Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Planted:
+    r"""Two encoders, each of which remembers a share rho of its training images and guesses q of the others right.
+
+    Right answers on other images are independent of the reference's, which is right on q of all:
+
+    .. math::
+        \text{target} = \rho + (1 - \rho) q, \quad \text{score}(1) = \rho (1 - q), \quad
+        \text{memorized} = \rho (1 - q) + (1 - \rho) q (1 - q), \quad
+        \text{misrepresented} = (1 - \rho) q (1 - q)
+
+    The encoder is sure (all K neighbours agree) of what it remembers, and unsure of all else; so score(p) is 1 - q
+    for every p up to rho.
+
+    Parameters
+    ----------
+    images : int
+        In each of A and B.
+    remembered, accuracy : Fraction, or text such as "1/4"
+        rho and q; every count must come out whole.
+    classes : int, at least 3
+    neighbours : int, at least 5
+        K of the attack, and the size of each cluster of the public set.
+    """
+
+    images: int
+    remembered: Fraction | str
+    accuracy: Fraction | str
+    classes: int = 10
+    neighbours: int = 10
+
+    def __post_init__(self) -> None:
+        whole("images", self.images, least=1)
+        whole("classes", self.classes, least=3)
+        whole("neighbours", self.neighbours, least=5)
+        for name in ("remembered", "accuracy"):
+            value = Fraction(getattr(self, name))
+            if not 0 <= value <= 1:
+                raise ParameterError(f"`{name}` must be from 0 to 1, got {value}.")
+        if any(count.denominator > 1 for count in self._counts()):
+            raise ParameterError(
+                f"`images` must make every count whole at remembered {self.remembered} and accuracy {self.accuracy}, "
+                f"got {self.images}."
+            )
+
+    @property
+    def partition(self) -> Partition:
+        """Exact counts for one direction."""
+        known, lost, both, one, other, neither = (float(count) for count in self._counts())
+        return Partition(known + both, lost + one, other, neither)
+
+    def pair(self) -> Pair:
+        """Embeddings of both directions."""
+        labels = np.arange(self.images) % self.classes
+        target, reference, sure = self._answers()
+        codes = {"own": self._code(labels, target, sure), "other": self._code(labels, reference, np.zeros_like(sure))}
+        public, given = self._public()
+        rows = {
+            (name, model): codes["own" if name == model else "other"] for name in ("a", "b") for model in ("a", "b")
+        }
+        return Pair(
+            {"a": labels, "b": labels, "public": given},
+            {**rows, ("public", "a"): public, ("public", "b"): public},
+        )
+
+    def _counts(self) -> tuple[Fraction, ...]:
+        """Remembered and guessed by the reference; remembered alone; others: both, target, reference, neither."""
+        n, rho, q = Fraction(self.images), Fraction(self.remembered), Fraction(self.accuracy)
+        rest = (1 - rho) * n
+        return (rho * q * n, rho * (1 - q) * n, q * q * rest, q * (1 - q) * rest, q * (1 - q) * rest,
+                (1 - q) ** 2 * rest)  # fmt: skip
+
+    def _answers(self) -> tuple[NDArray[np.bool_], ...]:
+        """For each image: is the target right, is the reference, is the target sure."""
+        kinds = [(1, 1, 1), (1, 0, 1), (1, 1, 0), (1, 0, 0), (0, 1, 0), (0, 0, 0)]
+        table = np.repeat(np.array(kinds, dtype=bool), [int(count) for count in self._counts()], axis=0)
+        return table[:, 0], table[:, 1], table[:, 2]
+
+    def _code(self, labels: _Codes, right: NDArray[np.bool_], sure: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The centre of the cluster whose majority is the answer; a wrong answer is the next class."""
+        answer = np.where(right, labels, (labels + 1) % self.classes)
+        return np.eye(2 * self.classes)[np.where(sure, answer, self.classes + answer)]
+
+    def _public(self) -> tuple[NDArray[np.float64], _Codes]:
+        """Two clusters of K rows for each class: one of that class alone, one with a bare majority of it."""
+        others = (self.neighbours - 1) // 3
+        rows, labels = [], []
+        for code in range(self.classes):
+            pure = np.full(self.neighbours, code)
+            mixed = pure.copy()
+            mixed[:others], mixed[others : 2 * others] = (code + 1) % self.classes, (code + 2) % self.classes
+            rows += [code] * self.neighbours + [self.classes + code] * self.neighbours
+            labels += [pure, mixed]
+        return np.eye(2 * self.classes)[rows], np.concatenate(labels)

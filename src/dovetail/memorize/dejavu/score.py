@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # scipy.stats loads when it is first used: half a second
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.special import ndtr, ndtri
 
 from dovetail.core.checks import real, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
@@ -197,7 +198,7 @@ def _permuted(each: Attacked, share: float, draws: int, entropy: Entropy) -> Dra
 
 
 def _resampled(n: int, draws: int, entropy: Entropy) -> Weights:
-    """How often each of n images is among n drawn with replacement."""
+    """Count how often each of n images is among n drawn with replacement."""
     picked = entropy.below(n, draws * n) + n * np.repeat(np.arange(draws), n)
     return np.bincount(picked, minlength=draws * n).reshape(draws, n).astype(np.float64)
 
@@ -269,7 +270,10 @@ def mcnemar(memorized: int, misrepresented: int) -> McNemar:
     (0.0039, 0.0026)
     """
     b, c = whole("memorized", memorized, least=0), whole("misrepresented", misrepresented, least=0)
-    tail, own = float(binom.sf(max(b, c) - 1, b + c, 0.5)), float(binom.pmf(max(b, c), b + c, 0.5))
+    tail, own = (
+        float(scipy.stats.binom.sf(max(b, c) - 1, b + c, 0.5)),
+        float(scipy.stats.binom.pmf(max(b, c), b + c, 0.5)),
+    )
     return McNemar(b, c, min(1.0, 2.0 * tail), min(1.0, 2.0 * tail - own))
 
 
@@ -319,13 +323,13 @@ def gap(directions: Sequence[Attacked]) -> Gap:
     more = [np.concatenate([each, [1.0, -1.0]]) for each in samples]
     middle = float(np.mean([each.mean() for each in more]))
     wide = math.sqrt(sum(_variance(each, len(each)) for each in more)) / len(more)
-    reach = float(norm.isf(0.025)) * wide
+    reach = -float(ndtri(0.025)) * wide
     interval = (max(-1.0, middle - reach), min(1.0, middle + reach))
     z = 0.0 if not value else value / plain if plain else math.inf
-    detectable = (float(norm.isf(0.025)) + float(norm.ppf(0.8))) * wide
-    return Gap(value, plain, interval, float(2.0 * norm.sf(abs(z))), detectable)
+    detectable = (float(ndtri(0.8)) - float(ndtri(0.025))) * wide
+    return Gap(value, plain, interval, float(2.0 * ndtr(-abs(z))), detectable)
 
 
 def _variance(sample: NDArray[np.float64], n: int) -> float:
-    """Of the mean of a sample."""
+    """Variance of the mean of a sample."""
     return float(sample.var(ddof=1)) / n if n > 1 else 0.0

@@ -9,12 +9,12 @@ import polars as pl
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError, UnsupportedError
+from dovetail.core.extras import require
+from dovetail.core.missing import Missing
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.job.collection import Collection
-from dovetail.memorize.copying.data_copying import CopyingTest
-from dovetail.memorize.copying.mixed_types import MixedTypes
-from dovetail.memorize.own_release import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
-from dovetail.report.document import Missing
+from dovetail.memorize.sample_files import MixedTypes
+from dovetail.memorize.sections import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
 from dovetail.report.number_format import percent
 from dovetail.report.section import ReportSection
 from dovetail.table.released import to_columns
@@ -60,9 +60,13 @@ class Copying(ReportSection):
             mixed = MixedTypes.fit(
                 people, others, ignore=constant, categories=texts(pl.concat([people, others]), constant)
             )
+            seed = int(rng.below(1 << 31, 1)[0])  # drawn in any case: no later number depends on what is installed
+            require("sklearn.cluster", extra="memorize")
+            from dovetail.memorize.copying.data_copying import CopyingTest  # half a second
+
             prepared = CopyingTest.prepare(
                 mixed.points(people, "train"), mixed.points(others, "fresh"), overlap="keep",
-                widths=mixed.widths, seed=int(rng.below(1 << 31, 1)[0]),
+                widths=mixed.widths, seed=seed,
             )  # fmt: skip
             found = prepared.test(mixed.points(released, "generated"), baselines=False)
         except (UnsupportedError, DataError, MissingExtraError) as error:

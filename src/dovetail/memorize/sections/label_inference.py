@@ -7,18 +7,18 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError, UnsupportedError
+from dovetail.core.missing import Missing
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.job.collection import Collection
-from dovetail.memorize.copying.mixed_types import MixedTypes
 from dovetail.memorize.dejavu.inference import LabelInference, infer_by_neighbours
 from dovetail.memorize.dejavu.models import between
 from dovetail.memorize.dejavu.score import Attacked, Partition
-from dovetail.memorize.own_release import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
-from dovetail.report.document import Missing
+from dovetail.memorize.sample_files import MixedTypes
+from dovetail.memorize.sections import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
 from dovetail.report.number_format import percent
 from dovetail.report.section import ReportSection
 
@@ -147,7 +147,7 @@ def _document(pairs: list[tuple[Attacked, Attacked]]) -> dict[str, Any]:
     directions = [one for pair in pairs for one in pair]
     spread = between(tuple(float(np.mean([one.advantages.mean() for one in pair])) for pair in pairs))
     gap, deviation = float(np.mean(spread.gaps)), spread.deviation or 0.0
-    reach = float(student.ppf(1.0 - _LEVEL / 2.0, PAIRS - 1)) * deviation / math.sqrt(PAIRS)
+    reach = float(stdtrit(PAIRS - 1, 1.0 - _LEVEL / 2.0)) * deviation / math.sqrt(PAIRS)
     counts, attacked = Partition.of(directions), sum(one.n for one in directions)
     p_value = spread.p_value if spread.p_value is not None else float(gap == 0.0)  # without spread: by its value
     return {

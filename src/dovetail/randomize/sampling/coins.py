@@ -93,12 +93,12 @@ def check_packed_bits(reports: ArrayLike, k: int) -> Packed:
 
 
 def row_sizes(reports: Packed) -> NDArray[np.int64]:
-    """How many bits of each report are set (n,)."""
+    """Count the bits set in each report (n,)."""
     return np.asarray(_SIZES[reports].sum(axis=1, dtype=np.int64))
 
 
 def bit_counts(reports: Packed) -> NDArray[np.int64]:
-    """How often each bit is set (8 width,), first bit of a byte first."""
+    """Count how often each bit is set (8 width,), first bit of a byte first."""
     from dovetail.randomize.sampling.kernels import count_ones
 
     return np.asarray(count_ones(reports).reshape(-1))

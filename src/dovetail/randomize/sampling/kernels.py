@@ -71,7 +71,7 @@ def place_reports(rows: Symbols, chosen: Symbols, places: NDArray[np.uint32], wi
 
 @njit(cache=True, nogil=True)
 def count_support(reports: Reports, k: int, g: int) -> NDArray[np.int64]:
-    """How many reports (a, b, y) have h(x) = y, for each x.
+    """Count the reports (a, b, y) with h(x) = y, for each x.
 
     Bucket y holds the high halves from ceil(y 2^32 / g) up to ceil((y + 1) 2^32 / g), so h(x) = y if and only if
     a x + b lies in one interval of 64-bit words: a single comparison after a shift of b.
@@ -89,7 +89,7 @@ def count_support(reports: Reports, k: int, g: int) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True)
 def count_ones(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each bit is set: (width, 8), first bit of a byte first.
+    """Count how often each bit is set: (width, 8), first bit of a byte first.
 
     Multiplying a byte by 0x8040201008040201 puts its i-th bit on top of byte i of a word; 255 such words add without
     a carry between the bytes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import inf
 from typing import Any, ClassVar, Self, final
@@ -15,9 +15,20 @@ from dovetail.core.checks import floats, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
+from dovetail.core.stages import (
+    RANDOMIZERS,
+    Encoded,
+    FrequencyRandomizer,
+    NumericRandomizer,
+    Randomizer,
+    Reports,
+    Valid,
+)
 from dovetail.randomize.sampling.domain import symbols
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail_protocol.checks import number_range
+from dovetail_protocol.dummies import Unrandomized
+from dovetail_protocol.mechanism import Mechanism
 
 # No local noise: what a device sends where the shuffler alone is trusted to add it.
 
@@ -25,7 +36,7 @@ from dovetail_protocol.checks import number_range
 @final
 @dataclass(frozen=True)
 class OpenAnswers(FrequencyRandomizer):
-    """The value itself: protects nobody against whoever opens a report, and is no choice of a configuration.
+    """The value itself: protects nobody against those who open a report, and is no choice of a configuration.
 
     It goes with `Dummies`, whose shuffler is then trusted with every answer.
     """
@@ -83,7 +94,7 @@ TOP53 = np.uint64(11)  # bits of a word that a uniform double leaves out
 @final
 @dataclass(frozen=True)
 class OpenNumbers(NumericRandomizer):
-    r"""The number of a grid point next to the value, right on average: protects nobody against whoever opens it.
+    r"""The number of a grid point next to the value, right on average: protects nobody against those who open it.
 
     .. math:: y = \lfloor s \rfloor + \mathrm{Bernoulli}(s - \lfloor s \rfloor), \qquad
               s = \frac{x - \mathrm{lower}}{\mathrm{upper} - \mathrm{lower}} (\mathrm{points} - 1)
@@ -128,7 +139,7 @@ class OpenNumbers(NumericRandomizer):
     def _scaled(self, values: ArrayLike) -> NDArray[np.float64]:
         """Values (n,) in grid steps above `lower`."""
         given = floats("values", values)
-        if given.ndim != 1 or not given.size or not ((given >= self.lower) & (given <= self.upper)).all():
+        if given.ndim != 1 or not ((given >= self.lower) & (given <= self.upper)).all():
             raise DataError(f"`values` must be numbers (n,) in [{self.lower:g}, {self.upper:g}].")
         return np.asarray((given - self.lower) / (self.upper - self.lower) * (self.points - 1))
 
@@ -156,3 +167,59 @@ class OpenNumbers(NumericRandomizer):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(lower=0.0, upper=1.0, points=5),)
+
+
+# From the device to the analyst: the randomizer that belongs to a mechanism, and its reports read from bytes.
+
+
+_OPEN = 700.0  # nats: next to no lies, where only the form of reports matters
+
+
+def randomizer_kind(name: str) -> type[Randomizer]:
+    """The class of a randomizer of symbols, numbers or vectors."""
+    return VECTOR_RANDOMIZERS[name] if name in VECTOR_RANDOMIZERS else RANDOMIZERS[name]
+
+
+def from_device(mechanism: Mechanism) -> Randomizer:
+    """The analyst's randomizer of a device's mechanism: the same parameters and the same law.
+
+    Of answers that are sent as they are it has the form alone: symbols, the blank among them, and their counts.
+
+    >>> from dovetail_protocol.mechanism import mechanism
+    >>> from_device(mechanism("krr", k=3, epsilon=1.0)).channel().shape
+    (3, 3)
+    """
+    if isinstance(mechanism, Unrandomized):
+        krr: Any = RANDOMIZERS["krr"]
+        form: Randomizer = krr(k=mechanism.k + 1, epsilon=_OPEN)
+        return form
+    kind: Any = randomizer_kind(mechanism.name)
+    randomizer: Randomizer = kind(**{field.name: getattr(mechanism, field.name) for field in fields(kind)})
+    return randomizer
+
+
+def decode_reports(mechanism: Mechanism, encoded: Encoded) -> tuple[Reports, Valid]:
+    """`mechanism.decode` of many reports at once: the reports of the valid rows, and which rows are valid.
+
+    Parameters
+    ----------
+    encoded : uint8 array (n, mechanism.report_bytes)
+
+    Returns
+    -------
+    reports : array (m,) or (m, width), as `from_device(mechanism).randomize` makes them, of the m valid rows
+    valid : bool array (n,)
+        False for what no device could send.
+
+    Examples
+    --------
+    >>> from dovetail_protocol.mechanism import mechanism
+    >>> decode_reports(mechanism("krr", k=3, epsilon=1.0), np.array([[2], [3], [0]], dtype=np.uint8))
+    (array([2, 0]), array([ True, False,  True]))
+    """
+    if encoded.dtype != np.uint8 or encoded.ndim != 2 or encoded.shape[1] != mechanism.report_bytes:
+        raise DataError(
+            f"`encoded` must be uint8 (n, {mechanism.report_bytes}), got {encoded.dtype} {encoded.shape}."
+        )
+    reports, valid = from_device(mechanism).decode_bytes(encoded)
+    return reports[valid], valid

@@ -11,17 +11,19 @@ Security, the framework of pure protocols.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy, Words
-from dovetail.randomize.sampling.coins import chunks
+from dovetail.core.stages import FrequencyRandomizer
+from dovetail.randomize.sampling.coins import adopt, chunks
 from dovetail.randomize.sampling.domain import Symbols, outside
 
 
@@ -49,6 +51,31 @@ class Pure:
         return np.asarray(spread / float(self.p - self.q) ** 2)
 
 
+class PureProtocol(FrequencyRandomizer):
+    """A randomizer whose tally counts the reports that support each symbol; `pure` says how often they do."""
+
+    counts_support: ClassVar[bool] = True
+    variance_by_symbol: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        adopt(self, self.device)
+
+    @property
+    @abstractmethod
+    def pure(self) -> Pure:
+        """The chances of supporting the own symbol, and each other one."""
+
+    @property
+    def accounted(self) -> Self:
+        return self  # these laws need no channel, which has a column for every report
+
+    def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
+        return self.pure.invert(counts, n)
+
+    def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.pure.variance(shares)
+
+
 # Sampling k-ary randomized response exactly: 16 random bits decide nearly always, 64 bits decide always.
 #
 # A 64-bit word u keeps the value when u < keep; otherwise it lies with offset 1 + (u - keep) // lie. The upper 16
@@ -56,7 +83,6 @@ class Pure:
 # the other 48 bits are drawn. The law is exactly keep / 2^64 and lie / 2^64.
 
 
-Halves = NDArray[np.uint16]  # (n,), the upper 16 bits of a word
 Offsets = NDArray[np.int16]  # (65536,), the offset that these bits decide, or UNSURE
 
 UNSURE = -1
@@ -107,7 +133,7 @@ def decide(values: Symbols, words: Words, channel: KRRChannel) -> Symbols:
 
 @lru_cache(maxsize=64)
 def offsets(channel: KRRChannel) -> Offsets:
-    """What the upper 16 bits of a word decide: an offset, or UNSURE where both ends of their interval disagree."""
+    """Offsets by the upper 16 bits of a word; UNSURE where both ends of their interval disagree."""
     first = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
     low, high = (
         decide(np.zeros(1 << 16, dtype=np.int64), ends, channel) for ends in (first, first + np.uint64((1 << 48) - 1))

@@ -17,12 +17,15 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.special import Reals
+from dovetail.core.stages import Encoded, Reports, Valid
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.vectors.shared.vector_randomizer import HeldWord, VectorRandomizer, directions_of
+from dovetail.randomize.sampling.coins import whole_words
+from dovetail.randomize.vectors.shared.vector_randomizer import HeldWord, Tallied, VectorRandomizer, directions_of
 
 MOST_COORDINATES = 1 << 16
 MOST_DIRECTIONS = 512  # axes among which the default is chosen
 CHUNK = 1 << 18  # normal numbers that are made at once
+FINE = 2.0**30  # units of a sum of directions: below 2^33 each, so that 2^30 people fit into 63 bits
 
 Words = NDArray[np.uint64]
 
@@ -97,7 +100,7 @@ class ClosestDirection(VectorRandomizer):
 
     @cached_property
     def response(self) -> KRR:
-        """What picks one of the 2 m directions."""
+        """Response that picks one of the 2 m directions."""
         return KRR(k=2 * self.pairs, epsilon=self.epsilon)
 
     @property
@@ -109,7 +112,7 @@ class ClosestDirection(VectorRandomizer):
     def sampled(self) -> HeldWord:
         return HeldWord(self.response)
 
-    def _randomize(self, rows: Reals, rng: Entropy) -> Words:
+    def _reports(self, rows: Reals, rng: Entropy) -> Words:
         lifted = self._lifted(rows)
         drawn = (rng.words(len(rows) * self.pairs) & ~np.uint64(1)).reshape(len(rows), self.pairs)
         symbols = self.response.randomize(self._closest(drawn, lifted), rng)
@@ -135,23 +138,24 @@ class ClosestDirection(VectorRandomizer):
             last = np.sqrt(np.maximum(0.0, 1.0 - np.sum(short**2, axis=1)))
             return np.column_stack([short, last]).astype(np.float32)
 
-    def estimate(self, reports: ArrayLike) -> Reals:
-        """The mean (d,) of the shortened vectors, unbiased."""
+    def check_reports(self, reports: ArrayLike) -> Words:
         seen = np.asarray(reports)
-        if (
-            seen.ndim != 1
-            or seen.dtype.kind not in "iu"
-            or not len(seen)
-            or (seen.dtype.kind == "i" and seen.min() < 0)
-        ):
-            raise DataError("`reports` must be whole numbers (n,), n at least 1, of 64 bits without sign.")
-        words, total = seen.astype(np.uint64), np.zeros(self.d)
-        count = max(1, CHUNK // self.d)
-        for start in range(0, len(words), count):
-            part = words[start : start + count]
+        if seen.ndim != 1 or seen.dtype.kind not in "iu" or (seen.dtype.kind == "i" and np.any(seen < 0)):
+            raise DataError("`reports` must be whole numbers (n,) of 64 bits without sign.")
+        return seen.astype(np.uint64)
+
+    def tally(self, reports: Words) -> Tallied:
+        """The sum (d,) of the directions, each rounded to 2^-30: whole numbers, also while doubles add them."""
+        total, count = np.zeros(self.d, dtype=np.int64), max(1, CHUNK // self.d)
+        for start in range(0, len(reports), count):
+            part = reports[start : start + count]
             signs = 1.0 - 2.0 * (part & np.uint64(1)).astype(np.float64)
-            total += signs @ directions_of(part & ~np.uint64(1), self.d + 1)[:, : self.d].astype(np.float64)
-        return self._scale / len(words) * total
+            made = directions_of(part & ~np.uint64(1), self.d + 1)[:, : self.d].astype(np.float64)
+            total += (signs @ np.rint(FINE * made)).astype(np.int64)
+        return total
+
+    def invert(self, counts: Tallied, n: int) -> Reals:
+        return np.asarray(self._scale / n / FINE * counts)
 
     def error(self, n: int) -> float:
         r"""Bound on the root mean squared Euclidean error of the mean of n shortened vectors.
@@ -179,6 +183,9 @@ class ClosestDirection(VectorRandomizer):
     @property
     def report_bits(self) -> int:
         return 64
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        return whole_words(encoded), np.ones(len(encoded), dtype=np.bool_)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -17,15 +17,16 @@ from dovetail.core.discrete_noise import can_draw, discrete_gaussian
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.special import Reals
-from dovetail.randomize.vectors.shared.vector_randomizer import REACH, GaussianSteps, VectorRandomizer
+from dovetail.core.special import Reals, gaussian_delta
+from dovetail.randomize.vectors.shared.vector_randomizer import REACH, GaussianSteps, Tallied, VectorRandomizer
 
 MOST_COORDINATES = 4096
 SMALLEST_RADIUS = 1e-200  # from here to its inverse no step is rounded by floating point more than it says
 SIGMA = 1 << 14  # grid steps, where there are several coordinates
 STEPS = 8  # of the grid of a single one, whose reports are clamped
 PARTS = 64  # in which the variance of a single one is a whole number
-ORDERS = 1.0 + np.geomspace(1e-4, 1e7, 6000)  # of Renyi divergences: each gives a bound, the best one counts
+FURTHEST = 1 << 32  # grid steps, far beyond every report: sums of 2^30 people fit into 63 bits
+SMOOTH = 9  # variance by which discrete noise exceeds the continuous noise that it is made of
 
 Steps = NDArray[np.int64]  # (n, d)
 
@@ -36,8 +37,8 @@ class Gaussian(VectorRandomizer):
     r"""Every coordinate on a public grid, with independent discrete Gaussian noise.
 
     .. math:: z = \lfloor x / h + u \rfloor + N_{\mathbb Z}(0, \sigma^2)^d, \qquad
-              \rho = \frac{(2 r / h + 2 \sqrt d)^2}{2 \sigma^2}, \qquad
-              \epsilon \le \alpha \rho + \frac{\alpha \log(1 - 1/\alpha) - \log \delta_0 (\alpha - 1)}{\alpha - 1}
+              \mu = \frac{2 r / h + 2 \sqrt d}{\sqrt{\sigma^2 - 9}}, \qquad
+              \Phi(\tfrac\mu2 - \tfrac\epsilon\mu) - e^\epsilon \Phi(-\tfrac\mu2 - \tfrac\epsilon\mu) \le \delta_0
 
     u is uniform: rounding is unbiased. For comparison with what others use, and where delta_0 > 0 is no objection;
     `ClosestDirection` has a smaller error at the same epsilon, and no delta_0.
@@ -54,20 +55,22 @@ class Gaussian(VectorRandomizer):
 
     Notes
     -----
-    Two vectors are at most 2 r / h + 2 sqrt d grid steps apart, rounding included, so a report is rho-concentrated
-    differentially private: noise is drawn by whole numbers. Rounding up to a grid costs nothing else. A single
-    coordinate has a grid of 8 steps, and its report is clamped 6.2 sigma outside: then the channel is finite, and
-    shuffling is accounted by its own law; several coordinates have the bound for every mechanism with this promise.
+    Two vectors are at most 2 r / h + 2 sqrt d grid steps apart, rounding included. Discrete noise of variance sigma^2
+    is a post-processing of continuous noise of variance sigma^2 - 9, up to a factor of 1 + 1e-76 a coordinate, so
+    delta is that of mu-Gaussian privacy. A single coordinate has a grid of 8 steps and the least noise at which
+    `shift_delta`, exact, keeps delta_0; its report is clamped 6.2 sigma outside: then the channel is finite, and
+    shuffling is accounted by its own law. Several coordinates have the bound for every mechanism with this promise.
 
     Examples
     --------
     >>> noise = Gaussian(d=100, radius=1.0, epsilon=4.0)
     >>> round(noise.error(10_000), 3), noise.guarantee.delta
-    (0.254, 1e-06)
+    (0.239, 1e-06)
 
     Source
     ------
-    Canonne, Kamath, Steinke (2020), The Discrete Gaussian for Differential Privacy; docs/theory/several-questions.md.
+    Canonne, Kamath, Steinke (2020), The Discrete Gaussian for Differential Privacy; Balle, Wang (2018), Improving the
+    Gaussian Mechanism, Theorem 8; docs/theory/several-questions.md.
     """
 
     d: int
@@ -93,21 +96,27 @@ class Gaussian(VectorRandomizer):
             raise refuse("epsilon", f"larger at delta0 = {self.delta0:g}: noise has at most 2^15 steps", self.epsilon)
 
     @cached_property
-    def rho(self) -> float:
-        """Of concentrated differential privacy, the largest that keeps epsilon and delta0, rounded down."""
-        return concentrated(self.epsilon, self.delta0)
+    def mu(self) -> float:
+        """Of Gaussian privacy, the largest that keeps epsilon and delta0, rounded down."""
+        return largest_mu(self.epsilon, self.delta0)
 
     @property
     def _apart(self) -> float:
         """Grid steps that two rounded vectors of several coordinates may be apart."""
-        return SIGMA * math.sqrt(2.0 * self.rho) * (1.0 - 1e-12)
+        return self.mu * math.sqrt(SIGMA**2 - SMOOTH) * (1.0 - 1e-12)
 
     @cached_property
     def variance(self) -> Fraction:
-        """sigma^2, squared grid steps."""
+        """sigma^2, squared grid steps: of one coordinate the least that keeps delta0."""
         if self.d > 1:
             return Fraction(SIGMA**2)
-        return Fraction(max(1, math.ceil(STEPS**2 / (2.0 * self.rho) * PARTS * (1.0 + 1e-12))), PARTS)
+        low, high = 0, max(1, math.ceil((STEPS**2 / self.mu**2 + SMOOTH) * PARTS * (1.0 + 1e-12)))
+        if not can_draw(Fraction(high, PARTS)):  # refused above; the search for less would take half a minute
+            return Fraction(high, PARTS)
+        while high - low > 1:  # the last one at which delta0 was seen to be kept
+            middle = (low + high) // 2
+            low, high = (low, middle) if shift_delta(middle / PARTS, self.epsilon) <= self.delta0 else (middle, high)
+        return Fraction(high, PARTS)
 
     @property
     def _span(self) -> float:
@@ -121,7 +130,7 @@ class Gaussian(VectorRandomizer):
 
     @property
     def guarantee(self) -> LocalDP:
-        source = "discrete Gaussian noise, concentrated differential privacy (Canonne, Kamath, Steinke 2020)"
+        source = "discrete Gaussian noise (Canonne, Kamath, Steinke 2020), delta of Balle, Wang (2018), Theorem 8"
         return LocalDP(self.epsilon, self.delta0, source=source)
 
     @property
@@ -133,7 +142,7 @@ class Gaussian(VectorRandomizer):
         """Grid steps outside the interval at which the report of a single coordinate is clamped."""
         return math.ceil(REACH * math.sqrt(self.variance))
 
-    def _randomize(self, rows: Reals, rng: Entropy) -> Steps:
+    def _reports(self, rows: Reals, rng: Entropy) -> Steps:
         most = 0.5 * self._span
         scaled = self.shortened(rows) * most
         uniform = (rng.words(scaled.size) >> np.uint64(11)).reshape(scaled.shape) * 2.0**-53
@@ -145,12 +154,21 @@ class Gaussian(VectorRandomizer):
         outside = STEPS // 2 + self.reach
         return np.asarray(np.clip(noisy, -outside, outside))
 
-    def estimate(self, reports: ArrayLike) -> Reals:
-        """The mean (d,) of the shortened vectors, unbiased; of one coordinate to within 1e-9 of the radius."""
+    def check_reports(self, reports: ArrayLike) -> Steps:
         seen = np.asarray(reports)
-        if seen.ndim != 2 or seen.shape[1] != self.d or seen.dtype.kind not in "iu" or not len(seen):
-            raise DataError(f"`reports` must be whole numbers (n, {self.d}), n at least 1, got shape {seen.shape}.")
-        return np.asarray(self.step * seen.mean(axis=0))
+        if seen.ndim != 2 or seen.shape[1] != self.d or seen.dtype.kind not in "iu":
+            raise DataError(f"`reports` must be whole numbers (n, {self.d}), got shape {seen.shape}.")
+        if np.any((seen > FURTHEST) | (seen < -FURTHEST)):
+            raise DataError(f"`reports` must be grid steps of at most {FURTHEST:,}.")
+        return seen.astype(np.int64)
+
+    def tally(self, reports: Steps) -> Tallied:
+        """The sum (d,) of the grid steps."""
+        return np.asarray(reports.sum(axis=0))
+
+    def invert(self, counts: Tallied, n: int) -> Reals:
+        """Unbiased; of one coordinate to within 1e-9 of the radius."""
+        return np.asarray(self.step * (counts / n))
 
     def error(self, n: int) -> float:
         r"""h sqrt(d (sigma^2 + 1/4) / n): noise, and at most 1/4 of rounding."""
@@ -169,15 +187,40 @@ class Gaussian(VectorRandomizer):
         return (cls(3, 1.0, 1.0), cls(1, 2.0, 3.0), cls(2, 1.0, 4.0, delta0=1e-3))
 
 
-def concentrated(epsilon: float, delta: float) -> float:
-    r"""The largest rho, rounded down, such that rho-concentrated privacy gives (epsilon, delta).
+def shift_delta(variance: float, epsilon: float) -> float:
+    r"""delta of discrete Gaussian noise under a shift by 1 to `STEPS` grid steps, the largest, rounded up.
 
-    .. math:: \rho = \max_{\alpha > 1} \frac1\alpha \Big(\epsilon - \frac{\log(1/\delta) - \log(\alpha - 1)
-              + \alpha \log(1 - 1/\alpha)}{\alpha - 1}\Big)
+    .. math:: \delta = \sum_{z > \sigma^2 \epsilon / k - k / 2} \Pr[Z = z] - e^\epsilon \Pr[Z = z + k]
 
-    >>> round(concentrated(4.0, 1e-6), 3)
-    0.311
+    The sum of what is positive, over 40 standard deviations; the rest is below 1e-300. A smaller shift counts as
+    well: of little noise it may tell more.
+
+    >>> f"{shift_delta(80.0, 4.0):.1e}"
+    '4.7e-06'
     """
-    more = ORDERS - 1.0
-    slack = (-math.log(delta) - np.log(more) + ORDERS * np.log1p(-1.0 / ORDERS)) / more
-    return float(np.max((epsilon - slack) / ORDERS)) * (1.0 - 1e-9)
+    far = math.ceil(40.0 * math.sqrt(variance)) + STEPS + 1
+    z = np.arange(-far, far + 1, dtype=np.float64)
+    masses = np.exp(-(z**2) / (2.0 * variance))
+    masses /= masses.sum()
+    shifts = np.arange(1, STEPS + 1)[:, None]
+    losses = (shifts**2 + 2.0 * shifts * z) / (2.0 * variance)  # log Pr[Z = z] / Pr[Z = z + k]
+    worst = float((masses * -np.expm1(np.minimum(epsilon - losses, 0.0))).sum(axis=1).max())
+    return worst * (1.0 + 1e-9) + 1e-300
+
+
+def largest_mu(epsilon: float, delta: float) -> float:
+    r"""The largest mu, rounded down, such that mu-Gaussian privacy gives (epsilon, delta).
+
+    A hair of epsilon and delta pays for the factor by which discrete noise differs from rounded continuous noise.
+
+    >>> round(largest_mu(4.0, 1e-6), 3)
+    0.838
+    """
+    epsilon, delta = epsilon * (1.0 - 1e-12), delta * (1.0 - 1e-12)
+    low, high = 0.0, 1.0
+    while gaussian_delta(epsilon, mu=high).upper <= delta:
+        low, high = high, 2.0 * high
+    while high - low > 1e-10 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if gaussian_delta(epsilon, mu=middle).upper <= delta else (low, middle)
+    return low

@@ -18,7 +18,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.special import Reals
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.vectors.shared.vector_randomizer import HeldBlock, VectorRandomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import HeldBlock, Tallied, VectorRandomizer
 
 MOST_COORDINATES = 1 << 16
 SIZES = (1, 2, 4, 8, 16)  # signs in a block
@@ -109,7 +109,7 @@ class RotatedBlocks(VectorRandomizer):
 
     @cached_property
     def response(self) -> KRR:
-        """What reports the signs of a block."""
+        """Response that reports the signs of a block."""
         return KRR(k=2**self.size, epsilon=self.epsilon)
 
     @property
@@ -170,7 +170,7 @@ class RotatedBlocks(VectorRandomizer):
         """D^2 / (s c^2)."""
         return self.padded**2 / (size * KRR(k=2**size, epsilon=self.epsilon).channel().contrast ** 2)
 
-    def _randomize(self, rows: Reals, rng: Entropy) -> BlockReports:
+    def _reports(self, rows: Reals, rng: Entropy) -> BlockReports:
         chosen = rng.below(self.blocks, len(rows))
         symbols = np.zeros(len(rows), dtype=np.int64)
         count = max(1, CHUNK // self.padded)
@@ -188,19 +188,25 @@ class RotatedBlocks(VectorRandomizer):
         ones = drawn < 0.5 * (1.0 + np.clip(held / self.bound, -1.0, 1.0))
         return np.asarray(ones @ (1 << np.arange(self.size)), dtype=np.int64)
 
-    def estimate(self, reports: ArrayLike) -> Reals:
-        """The mean (d,) of the clipped vectors, unbiased but for `bias`."""
+    def check_reports(self, reports: ArrayLike) -> BlockReports:
         seen = np.asarray(reports)
-        fine = seen.ndim == 2 and seen.shape[1] == 2 and seen.dtype.kind in "iu" and len(seen) > 0
-        if not fine or seen.min() < 0 or seen[:, 0].max() >= self.blocks or seen[:, 1].max() >= self.response.k:
+        fine = seen.ndim == 2 and seen.shape[1] == 2 and seen.dtype.kind in "iu"
+        if not fine or np.any((seen < 0) | (seen >= (self.blocks, self.response.k))):
             ranges = f"a block below {self.blocks}, a symbol below {self.response.k}"
-            raise DataError(f"`reports` must be whole numbers (n, 2), n at least 1: {ranges}.")
-        total = np.zeros((self.blocks, self.size))
+            raise DataError(f"`reports` must be whole numbers (n, 2): {ranges}.")
+        return seen
+
+    def tally(self, reports: BlockReports) -> Tallied:
+        """For each block and place in it, reports with this sign less those with the other."""
+        total = np.zeros((self.blocks, self.size), dtype=np.int64)
         for j in range(self.size):
-            bits = 2.0 * ((seen[:, 1] >> j) & 1) - 1.0
-            total[:, j] = np.bincount(seen[:, 0], bits, self.blocks)
-        scale = self.blocks * self.bound / (len(seen) * self.response.channel().contrast)
-        return self.rotate_back((scale * total).ravel())
+            bits = 2.0 * ((reports[:, 1] >> j) & 1) - 1.0
+            total[:, j] = np.bincount(reports[:, 0], bits, self.blocks)
+        return total
+
+    def invert(self, counts: Tallied, n: int) -> Reals:
+        scale = self.blocks * self.bound / (n * self.response.channel().contrast)
+        return self.rotate_back(np.asarray(scale * counts, dtype=np.float64).ravel())
 
     def rotate(self, rows: Reals) -> Reals:
         """H S x / sqrt(D) of rows (.., d), (.., D)."""

@@ -303,7 +303,7 @@ class ReferenceOrder:
 
     @property
     def optimal(self) -> bool:
-        """Whether the lower bound is attained."""
+        """True if the lower bound is attained."""
         return self.sensitivity == self.sensitivity_bound
 
 

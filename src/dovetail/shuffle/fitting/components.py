@@ -25,8 +25,7 @@ from dovetail.shuffle.fitting.best_order import ReferenceOrder, best_order
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.ranges import People, Places
 from dovetail.shuffle.fitting.reference_orders import make_contiguous
-from dovetail.shuffle.sampling.lehmer_code import BlockStarts, Thetas, draw_lehmer_code
-from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
+from dovetail.shuffle.sampling.lehmer_code import BlockStarts, Thetas, decode_lehmer_code, draw_lehmer_code
 from dovetail.shuffle.sampling.mallows import inversions, log_normalizer
 from dovetail.shuffle.sampling.permutations import (
     Labels,
@@ -46,7 +45,7 @@ EMPTY_GUARANTEE = "nobody is in a group with anybody else: nothing is shuffled, 
 
 @dataclass(frozen=True)
 class FitProvenance:
-    """Why this shuffler, where its reference order comes from, and for whom it was fitted.
+    """Provenance of a fit: why this shuffler, where its reference order comes from, and for whom it was fitted.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ class FitProvenance:
 
     @classmethod
     def of(cls, reference: ReferenceOrder) -> FitProvenance:
-        """What the search for a reference order found."""
+        """Provenance of a search for a reference order."""
         return cls(
             reference=reference.name,
             sensitivity_bound=reference.sensitivity_bound,
@@ -108,7 +107,7 @@ class FitProvenance:
         return f"{theorem}; fitted for {self.fitted:,} people, some are missing: {lost}; holds when presence does not depend on values"  # noqa: E501
 
     def summary(self) -> dict[str, Any]:
-        """What is known, for a summary; candidates stay out of it."""
+        """Summary of the provenance, without candidates."""
         known = {
             "reference": self.reference or None,
             "sensitivity_bound": self.sensitivity_bound,
@@ -198,7 +197,7 @@ class PartitionedOrder:
 
     @property
     def has_several_atoms(self) -> NDArray[np.bool_]:
-        """Which components have several atoms (components,)."""
+        """Mark the components with several atoms (components,)."""
         return np.diff(np.searchsorted(self.atom_starts, self.component_starts)) > 1
 
     def component_of(self, groups: Groups) -> Places:
@@ -243,7 +242,7 @@ def partition_order(groups: Groups, order: ArrayLike) -> PartitionedOrder:
 
 
 def crosses(groups: Groups, line: PartitionedOrder) -> NDArray[np.bool_]:
-    """Which groups meet more than one component (groups,)."""
+    """Mark the groups that meet more than one component (groups,)."""
     rows, part = groups.rows, line.component[line.places]
     if groups.contiguous:
         along = part[rows.people]
@@ -281,7 +280,7 @@ def _components(groups: Groups) -> Places:
 
 
 def _begins(codes: Places) -> BlockStarts:
-    """Where a new code begins along the line, and the end."""
+    """Places where a new code begins along the line, and the end."""
     return np.concatenate(([0], 1 + np.flatnonzero(np.diff(codes)), [codes.size]))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
-from dovetail.core.stages import Reports, Shuffler
+from dovetail.core.stages import SHUFFLERS, Reports, Shuffler
 from dovetail.shuffle.fitting.components import FitProvenance, PartitionedOrder
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.ranges import Places, Ranges, first_equal_rows
@@ -255,7 +255,7 @@ def _restrict(rows: Ranges, present: Present) -> Ranges:
 
 
 def _firsts(rows: Ranges, contiguous: bool) -> NDArray[np.bool_]:
-    """Which rows are not the same as an earlier one."""
+    """Mark the rows that equal no earlier one."""
     if contiguous:
         pairs = np.column_stack((rows.starts, rows.stops))
         first = np.zeros(len(rows), dtype=np.bool_)
@@ -268,7 +268,7 @@ def _firsts(rows: Ranges, contiguous: bool) -> NDArray[np.bool_]:
 
 
 def sort_to_roster(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[Present, Reports]:
-    """Who is present (n,), and their reports in the order of the roster; what came first leaves no trace.
+    """Mark who is present (n,), and sort their reports by the roster, so that arrival leaves no trace.
 
     Parameters
     ----------
@@ -297,3 +297,32 @@ def sort_to_roster(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[P
     if (seats > 1).any():
         raise DataError(f"`devices` must report once a round; {int((seats > 1).sum()):,} report more than once.")
     return seats.astype(np.bool_), batch[np.argsort(who)]
+
+
+# Reading a saved shuffler whatever its kind.
+
+
+def load_shuffler(path: str | Path) -> FittedShuffler:
+    """The shuffler that `FittedShuffler.save` wrote; `Mallows.load` and the like read files of their own kind.
+
+    Raises
+    ------
+    DataError, UnsupportedError
+        For files that are no saved shuffler, are damaged, or hold a kind that is not known here.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from dovetail.shuffle.uniform import Uniform
+    >>> with TemporaryDirectory() as folder:
+    ...     Uniform(5).save(Path(folder) / "fitted.npz")
+    ...     load_shuffler(Path(folder) / "fitted.npz")
+    Uniform(n=5)
+    """
+    header, arrays = read_archive(path)
+    name = str(header["shuffler"])
+    if name in SHUFFLERS:
+        kind = SHUFFLERS[name]
+        if issubclass(kind, FittedShuffler):
+            return kind.from_archive(path, header, arrays)
+    raise UnsupportedError(f"{path}: holds a shuffler of the unknown kind {name!r}.")

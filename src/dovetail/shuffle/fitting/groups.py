@@ -53,7 +53,7 @@ def rows_hold_owners(
     people: People, starts: Places, stops: Places, owners: People, owner_starts: Places, owner_stops: Places,
     n: int, contiguous: bool,
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Whether each row holds all its owners; contiguous rows are windows of a list of everybody."""
+    """True where each row holds all its owners; contiguous rows are windows of a list of everybody."""
     result = np.ones(starts.size, dtype=np.bool_)
     mark = np.full(n, -1, dtype=np.int64)  # place of a person, or last row that holds the person
     if contiguous:
@@ -382,12 +382,12 @@ class Groups:
 
     @cached_property
     def grouped(self) -> NDArray[np.bool_]:
-        """Who is in a group (n,)."""
+        """Mark the people who are in a group (n,)."""
         return self.rows.mask(self.n)
 
     @property
     def disjoint(self) -> bool:
-        """Whether nobody is in two groups."""
+        """True if no person is in two groups."""
         return self.rows.entries == int(self.grouped.sum())
 
     def components(self) -> Places:
@@ -441,7 +441,7 @@ class Groups:
 
     @property
     def owned_by_member(self) -> NDArray[np.bool_]:
-        """Whether every owner of a group is one of its members (groups,)."""
+        """True where every owner of a group is one of its members (groups,)."""
         owners, rows = self.owners.materialize(), self.rows
         held = rows_hold_owners(
             rows.people, rows.starts, rows.stops, owners.people, owners.starts, owners.stops, self.n, self.contiguous
@@ -449,7 +449,7 @@ class Groups:
         return np.asarray(held)
 
     def covers(self, other: object) -> bool:
-        """Whether every group of `other` lies inside a group of this grouping."""
+        """True if every group of `other` lies inside a group of this grouping."""
         if not isinstance(other, Groups) or other.n != self.n or other.largest > self.largest:
             return False
         inside = covers_by_window if self.contiguous else covers_by_member

@@ -216,7 +216,7 @@ def _refuse_some(name: str, wanted: str, values: NDArray[Any], bad: NDArray[np.b
 
 
 def _absent(label: object) -> bool:
-    """Whether this is None, a float that is not a number, or another library's mark for a missing value."""
+    """True if this is None, a float that is not a number, or another library's mark for a missing value."""
     try:
         return label is None or bool(label != label)
     except TypeError:  # pandas.NA answers neither yes nor no
@@ -398,7 +398,7 @@ def _from_networkx(graph: Any, n: int | None) -> tuple[Edges, int]:
 
 @njit(cache=True, nogil=True)
 def _count_within_hops(people: People, starts: Places, stops: Places, hops: int, closed: bool, most: int) -> Places:
-    """How many there are for each person; counting stops soon after the sum is above `most`."""
+    """Count the neighbours of each person; counting stops soon after the sum is above `most`."""
     n = starts.size
     sizes = np.zeros(n, dtype=np.int64)
     seen, queue = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)

@@ -103,7 +103,7 @@ class Ranges:
         return Ranges(*_transpose(self.people, self.starts, self.stops, n))
 
     def mask(self, n: int) -> NDArray[np.bool_]:
-        """Which of n people are in some row; O(n + rows) whatever the overlaps."""
+        """Mark the people of n who are in some row; O(n + rows) whatever the overlaps."""
         steps = np.zeros(self.people.size + 1, dtype=np.int64)
         np.add.at(steps, self.starts, 1)
         np.add.at(steps, self.stops, -1)

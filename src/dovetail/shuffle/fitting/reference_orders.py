@@ -33,7 +33,7 @@ class RowAdjacency(NamedTuple):
 
 
 class PeopleGraph(NamedTuple):
-    """Who is next to whom: the people reached by either kind of steps."""
+    """Graph of people: those reached by either kind of steps."""
 
     out: RowAdjacency
     back: RowAdjacency
@@ -224,7 +224,7 @@ def breadth_first_order(groups: Groups) -> Permutation:
 
 
 def _symmetric(groups: Groups) -> bool:
-    """Whether i is in a window of j whenever j is in one of i: so it is for one radius, not for a radius each."""
+    """True if i is in a window of j whenever j is in one of i: so it is for one radius, not for a radius each."""
     rows, n = groups.rows, groups.n
     place = np.empty(n, dtype=np.int64)
     place[rows.people] = np.arange(n)

@@ -108,7 +108,7 @@ def published_width_bound(width: int) -> int:
 
     Source
     ------
-    Meehan et al. (2022), Privacy Implications of Shuffling, section 4.3.
+    Meehan et al. (2022), Privacy Implications of Shuffling, section 4.4 and Property 4.
     """
     return width * (width + 1) // 2
 
@@ -169,7 +169,7 @@ def _closures(cell: Places, cells: Places, people: People, starts: Places, stops
     return result
 
 
-# Exact sensitivities of the other rank distances: Spearman's footrule and rho, Ulam, Hamming and Cayley.
+# Exact sensitivity of Spearman's footrule.
 #
 # .. math:: \Delta(P) = \max_{\kappa,\; \tau \in \mathrm{Sym}(P)} |d(\kappa) - d(\tau \kappa)|
 #
@@ -185,39 +185,6 @@ def footrule(positions: ArrayLike) -> int:
     14
     """
     return kendall(positions) + np.asarray(positions).size // 2
-
-
-def spearman_rho(positions: ArrayLike, n: int) -> int:
-    r"""Sensitivity of Spearman's sum (kappa(i) - i)^2 among n people, exact; about n times `footrule`.
-
-    .. math:: \Delta(P) = 2 \sum_{i=1}^{\lfloor g/2 \rfloor} (n + 1 - 2i) (p_{g+1-i} - p_i)
-
-    >>> spearman_rho([0, 4, 7], n=8)
-    98
-    """
-    p = np.sort(np.asarray(positions, dtype=np.int64))
-    half = p.size // 2
-    weights = n - 1 - 2 * np.arange(half)
-    return 2 * int((weights * (p[p.size - half :][::-1] - p[:half])).sum())
-
-
-def ulam(positions: ArrayLike) -> int:
-    """Upper bound of the sensitivity of the least number of people to be moved elsewhere: the members of the group.
-
-    Never more than 1 above the exact value for up to 8 people (enumerated); independent of the order.
-    """
-    return hamming(positions)
-
-
-def hamming(positions: ArrayLike) -> int:
-    """Sensitivity of the number of places that move, exact: g, or 0 for fewer than two members."""
-    g = np.asarray(positions).size
-    return g if g >= 2 else 0
-
-
-def cayley(positions: ArrayLike) -> int:
-    """Sensitivity of the least number of transpositions, exact: g - 1, or 0 without members."""
-    return max(np.asarray(positions).size - 1, 0)
 
 
 def footrule_by_group(groups: Groups, scores: Positions) -> Places:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from math import ceil, log, log1p, nextafter
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import privacy_budget, rectangular, refuse, share, whole
+from dovetail.core.checks import instance, privacy_budget, rectangular, refuse, share, whole, wholes
+from dovetail.core.discrete_noise import can_draw, discrete_gaussian
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.special import binomial_cdf
@@ -25,6 +27,7 @@ from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 
 MOST_REACH = 4096  # s; weights are numbers of 20 s bits
+MOST_GAUSSIAN_REACH = 1 << 18
 DENOMINATOR = 1 << 20
 
 
@@ -79,8 +82,13 @@ class TruncatedGeometric:
     @property
     def least(self) -> Fraction:
         """D(0), the probability of each end."""
-        t, s = self.ratio, self.reach
-        return t**s * (1 - t) / (1 + t - 2 * t ** (s + 1))
+        return Fraction(*self.least_parts)
+
+    @property
+    def least_parts(self) -> tuple[int, int]:
+        """Numerator and denominator of D(0), not reduced: their thousands of bits take long to."""
+        num, den, s = self.numerator, self.denominator, self.reach
+        return num**s * (den - num), den**s * (den + num) - 2 * num ** (s + 1)
 
     @property
     def delta(self) -> Fraction:
@@ -101,10 +109,21 @@ class TruncatedGeometric:
         return _moments(self)
 
     def error_law(self, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What a count is off, in multiples of `unit`, ascending (2s + 1,), and with which probabilities."""
+        """Distribution of a count's error: multiples of `unit`, ascending (2s + 1,), and their probabilities."""
         off = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
         masses = float(self.ratio) ** np.abs(off)
         return unit * off, masses / masses.sum()
+
+    def characteristic(self, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""E cos(angle (Z - s)), which is the whole characteristic function of a symmetric law.
+
+        .. math:: 1 + 2 \sum_{a=1}^s t^a \cos a x =
+                  \frac{1 - t^2 - 2 t^{s+1} (\cos (s + 1) x - t \cos s x)}{1 - 2 t \cos x + t^2}
+        """
+        t, s = self.numerator / self.denominator, self.reach
+        ends = np.cos((s + 1) * angles) - t * np.cos(s * angles)
+        found = (1.0 - t**2 - 2.0 * t ** (s + 1) * ends) / (1.0 - 2.0 * t * np.cos(angles) + t**2)
+        return np.asarray(found / (1.0 + 2.0 * t * (1.0 - t**s) / (1.0 - t)))
 
     def sample(self, count: int, rng: Entropy) -> NDArray[np.int64]:
         """`count` independent draws of exactly this law."""
@@ -113,12 +132,12 @@ class TruncatedGeometric:
         drawn = np.searchsorted(floors, words, side="right").astype(np.int64)
         at = np.minimum(np.searchsorted(floors, words, side="left"), floors.size - 1)
         for place in np.flatnonzero(floors[at] == words):  # a step may lie inside this word
-            drawn[place] = _settle(cumulated, int(words[place]), rng)
+            drawn[place] = _settle(cumulated, int(words[place]), rng.owners(np.array([place]), count))
         return drawn
 
 
 def _settle(cumulated: list[int], word: int, rng: Entropy) -> int:
-    """What a uniform number stands for that begins with `word`: more of its bits are drawn until it is certain."""
+    """Value of a uniform number that begins with `word`: more of its bits are drawn until it is certain."""
     uniform, bits, total = word, 64, cumulated[-1]
     while True:
         first = bisect_right(cumulated, (uniform * total) >> bits)  # sums above the number's lower end
@@ -139,8 +158,16 @@ def _thresholds(law: TruncatedGeometric) -> tuple[list[int], NDArray[np.uint64]]
 
 @lru_cache(maxsize=64)
 def _moments(law: TruncatedGeometric) -> Fraction:
-    weights, s = law.weights, law.reach
-    return Fraction(sum((a - s) ** 2 * weight for a, weight in enumerate(weights)), sum(weights))
+    r"""By closed sums of t^a and a^2 t^a, times powers of the denominator, as gcds of sums take long.
+
+    .. math:: \mathrm{Var}\, Z = \frac{2 \sum_{a=1}^s a^2 t^a}{1 + 2 \sum_{a=1}^s t^a}, \qquad
+              (1 - t)^3 \sum_{a=1}^s a^2 t^a = t (1 + t) - t^{s+1} ((s + 1)^2 - (2 s^2 + 2 s - 1) t + s^2 t^2)
+    """
+    num, den, s = law.numerator, law.denominator, law.reach
+    last = num ** (s + 1)
+    ends = (s + 1) ** 2 * den**2 - (2 * s * s + 2 * s - 1) * num * den + s * s * num**2
+    squares = num * (den + num) * den ** (s + 1) - last * ends
+    return Fraction(2 * squares, (den - num) ** 2 * (den**s * (den + num) - 2 * last))
 
 
 @lru_cache(maxsize=256)
@@ -154,7 +181,8 @@ def _calibrated(epsilon: float, delta: float) -> TruncatedGeometric:
     reach = max(1, int((log(delta) - log(2.0) + log1p(t) - log1p(-t)) / log(t)) - 2)
     while reach <= MOST_REACH:
         law = TruncatedGeometric(numerator, DENOMINATOR, reach)
-        if law.delta <= Fraction(delta):
+        (least, all_), most = law.least_parts, Fraction(delta)
+        if least * (2 * all_ - least) * most.denominator <= most.numerator * all_**2:  # law.delta <= delta
             return law
         reach += 1
     raise refuse(
@@ -162,13 +190,208 @@ def _calibrated(epsilon: float, delta: float) -> TruncatedGeometric:
     )
 
 
+# The same by truncated discrete Gaussian noise: better where several symbols of a person are counted.
+
+
+@dataclass(frozen=True)
+class TruncatedGaussian:
+    r"""A number of dummies in 0..2s, mean s.
+
+    .. math:: \Pr[Z = s + k] \propto e^{-k^2 / (2 v)}, \qquad |k| \le s
+
+    A person's value shifts Z of one symbol up and of another down: losses are whole multiples of 1/v, and add up
+    without rounding over questions and rounds (`dovetail.account.message_delta`).
+
+    Parameters
+    ----------
+    scale : Fraction, above 0
+        v, all but the variance.
+    reach : int, at least 1
+        s, the most that a count is off.
+
+    Raises
+    ------
+    ParameterError
+        For numbers outside their ranges.
+
+    Examples
+    --------
+    >>> round(TruncatedGaussian(Fraction(9), 12).variance, 3)
+    8.995
+
+    Source
+    ------
+    docs/theory/several-symbols.md. Sampler: Canonne, Kamath, Steinke (2020), arXiv 2004.00010.
+    """
+
+    scale: Fraction
+    reach: int
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.scale, Fraction) and can_draw(self.scale)):
+            raise refuse("scale", "a fraction above 0 whose square root is at most 2^15", self.scale)
+        object.__setattr__(self, "reach", whole("reach", self.reach, least=1, most=MOST_GAUSSIAN_REACH))
+
+    @property
+    def masses(self) -> NDArray[np.float64]:
+        """Pr[Z = a], a = 0..2s, to a relative error of 2^-50 (1 + s^2 / (2v))."""
+        off = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
+        weights = np.exp(off * off / (-2.0 * float(self.scale)))
+        return np.asarray(weights / math.fsum(weights))
+
+    @property
+    def variance(self) -> float:
+        """Of Z."""
+        return float(self.masses @ np.arange(-self.reach, self.reach + 1, dtype=np.float64) ** 2)
+
+    def error_law(self, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Distribution of a count's error: multiples of `unit`, ascending (2s + 1,), and their probabilities."""
+        return unit * np.arange(-self.reach, self.reach + 1, dtype=np.float64), self.masses
+
+    def characteristic(self, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""E cos(angle (Z - s)), which is the whole characteristic function of a symmetric law.
+
+        .. math:: w_0 + 2 \sum_{a=1}^s w_a \cos a x, \quad \text{by Clenshaw's recurrence in } \cos x
+
+        Examples
+        --------
+        >>> law = TruncatedGaussian(Fraction(9), 12)
+        >>> bool(abs(law.characteristic(np.array([0.5]))[0] - law.masses @ np.cos(0.5 * np.arange(-12, 13))) < 1e-14)
+        True
+        """
+        double, one, two = 2.0 * np.cos(angles), np.zeros_like(angles), np.zeros_like(angles)
+        weights = self.masses[self.reach :]
+        for weight in weights[:0:-1]:
+            one, two = 2.0 * weight + double * one - two, one
+        return np.asarray(weights[0] + 0.5 * double * one - two)
+
+    def sample(self, count: int, rng: Entropy) -> NDArray[np.int64]:
+        """`count` independent draws of exactly this law: those beyond the ends are drawn again."""
+        found = discrete_gaussian(self.scale, count, rng)
+        beyond = np.flatnonzero(np.abs(found) > self.reach)
+        while beyond.size:
+            found[beyond] = discrete_gaussian(self.scale, beyond.size, rng)
+            beyond = beyond[np.abs(found[beyond]) > self.reach]
+        return found + self.reach
+
+
+CountLaw = TruncatedGeometric | TruncatedGaussian
 MOST_DUMMIES = 10**8
+
+
+def symbols_of(reports: ArrayLike, k: int) -> NDArray[np.int64]:
+    """`reports` (n,) as symbols below k; DataError for anything else."""
+    batch = rectangular("reports", reports)
+    whole_numbers = batch.ndim == 1 and (batch.dtype.kind in "iu" or batch.size == 0)
+    if not whole_numbers or (batch.size and not (batch.min() >= 0 and batch.max() < k)):
+        raise DataError(f"`reports` must be whole numbers in 0..{k - 1}, one for each person.")
+    return batch.astype(np.int64)
+
+
+def mix_evenly(reports: NDArray[np.int64], dummies: NDArray[np.int64], rng: Entropy) -> NDArray[np.int64]:
+    """Both in uniform order."""
+    mixed = np.concatenate([reports, dummies])
+    return mixed[rng.permutation(mixed.size)]
+
+
+class AddedDummies(ABC):
+    """What a shuffler adds to each batch: of every symbol a number of its own, independent of all else."""
+
+    k: int  # number of symbols; reports are 0..k-1
+
+    @property
+    @abstractmethod
+    def laws(self) -> tuple[tuple[CountLaw, int], ...]:
+        """The laws of the numbers of dummies, in the order of the symbols, and of how many symbols each is."""
+
+    @property
+    def messages(self) -> int:
+        """Reports of one person."""
+        return 1
+
+    @property
+    @final
+    def total(self) -> int:
+        """Dummies of a batch on average."""
+        return sum(symbols * law.reach for law, symbols in self.laws)
+
+    @property
+    @final
+    def reach(self) -> int:
+        """s: the most that a count is off; of symbols with one law their dummies on average."""
+        return max(law.reach for law, _ in self.laws)
+
+    @property
+    @final
+    def variance(self) -> float:
+        """Of every estimated count; of several laws the largest."""
+        return max(float(law.variance) for law, _ in self.laws)
+
+    @property
+    @final
+    def means(self) -> NDArray[np.float64]:
+        """Dummies of each symbol (k,) on average."""
+        return np.concatenate([np.full(symbols, float(law.reach)) for law, symbols in self.laws])
+
+    @property
+    @final
+    def variances(self) -> NDArray[np.float64]:
+        """Of the estimated count of each symbol (k,)."""
+        return np.concatenate([np.full(symbols, float(law.variance)) for law, symbols in self.laws])
+
+    @final
+    def add(self, reports: ArrayLike, rng: Entropy | None = None) -> NDArray[np.int64]:
+        """`reports` (n,) and the dummies in uniform order; the dummies are drawn anew with each call."""
+        rng = entropy_or_system(rng)
+        return mix_evenly(symbols_of(reports, self.k), self.drawn(rng), rng)
+
+    @final
+    def drawn(self, rng: Entropy) -> NDArray[np.int64]:
+        """The dummies of one batch, symbol by symbol."""
+        if self.total > MOST_DUMMIES:
+            raise UnsupportedError(
+                f"{self.k:,} symbols take {self.total:,} dummies, more than {MOST_DUMMIES:,}: join symbols."
+            )
+        return np.repeat(np.arange(self.k), np.concatenate([law.sample(many, rng) for law, many in self.laws]))
+
+    @final
+    def counts(self, batch: ArrayLike) -> NDArray[np.float64]:
+        """Unbiased numbers (k,) of people behind the symbols of a batch with dummies."""
+        return self.counts_of(self.tally(batch))
+
+    @final
+    def counts_of(self, tally: NDArray[Any]) -> NDArray[np.float64]:
+        """The same from a tally (k,)."""
+        return np.asarray(np.asarray(tally, dtype=np.float64) - self.means)
+
+    @final
+    def tally(self, batch: ArrayLike) -> NDArray[np.int64]:
+        """How often each symbol (k,) came, dummies included: tallies of the parts of a batch add."""
+        return np.bincount(symbols_of(batch, self.k), minlength=self.k)
+
+    @final
+    def people(self, size: int, n: int) -> int:
+        """`n`, where a batch of `size` reports can be that of n people; DataError otherwise.
+
+        Too small or too large a batch means that its shuffler adds other dummies than these, or none; a good batch is
+        refused with probability below 1e-11 (Bernstein), and one without any dummies always.
+        """
+        mean, slack = self.total, 27.0 * self.reach / 3.0
+        reach = slack + math.sqrt(slack**2 + 54.0 * sum(many * float(law.variance) for law, many in self.laws))
+        least, most = max(1, math.floor(mean - reach)), min(2 * mean, math.ceil(mean + reach))
+        sent = self.messages * n
+        if not sent + least <= size <= sent + most:
+            raise DataError(
+                f"a batch of {n:,} people has {sent + least:,} to {sent + most:,} reports with these dummies, got "
+                f"{size:,}: its shuffler adds others, or none."
+            )
+        return n
 
 
 @final
 @dataclass(frozen=True)
-class Dummies:
-    r"""What the shuffler adds to a batch: independently for each of the k symbols Z - s dummies too many or too few.
+class Dummies(AddedDummies):
+    r"""Dummies of the shuffler: for each of the k symbols independently, the count is off by Z - s.
 
     .. math:: h_j = c_j + Z_j, \qquad \hat c_j = h_j - s, \qquad \Pr[Z = a] \propto t^{|a - s|}, \quad a = 0..2s
 
@@ -222,51 +445,230 @@ class Dummies:
         object.__setattr__(self, "noise", law)
 
     @property
-    def reach(self) -> int:
-        """s: dummies of each symbol on average, and the most that a count is off."""
-        return self.noise.reach
+    def laws(self) -> tuple[tuple[CountLaw, int], ...]:
+        return ((self.noise, self.k),)
+
+
+@final
+@dataclass(frozen=True)
+class GaussianDummies(AddedDummies):
+    r"""Dummies of the shuffler with truncated discrete Gaussian numbers, the same law for each of k symbols.
+
+    .. math:: h_j = c_j + Z_j, \qquad \hat c_j = h_j - s, \qquad \Pr[Z = s + a] \propto e^{-a^2 / (2 v)},
+              \quad |a| \le s
+
+    They tell less over five collections and more about the same people than `Dummies` of the same variance do:
+    `dovetail.account.dummies_for_rounds` takes the better ones. Everything else is as with `Dummies`.
+
+    Parameters
+    ----------
+    k : int, 2 to 2^24
+        Number of symbols; reports are 0..k-1.
+    noise : TruncatedGaussian
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        For reports that are no symbols, and for a batch that cannot hold these dummies.
+    UnsupportedError
+        From `add`, for more than 1e8 dummies.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> dummies = GaussianDummies(3, TruncatedGaussian(Fraction(429), 124))
+    >>> batch = dummies.add([0] * 500 + [2] * 40, rng=simulation(1))
+    >>> round(dummies.variance**0.5, 1), dummies.counts(batch).round().tolist()
+    (20.7, [483.0, -7.0, 47.0])
+
+    Source
+    ------
+    docs/theory/several-symbols.md.
+    """
+
+    k: int
+    noise: TruncatedGaussian
+
+    def __post_init__(self) -> None:
+        instance("noise", self.noise, TruncatedGaussian)
+        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
 
     @property
-    def variance(self) -> float:
-        """Of every estimated count."""
-        return float(self.noise.variance)
+    def laws(self) -> tuple[tuple[CountLaw, int], ...]:
+        return ((self.noise, self.k),)
+
+
+@final
+@dataclass(frozen=True)
+class SeveralDummies(AddedDummies):
+    """Dummies of several questions that a person answers with a report each, their symbols numbered through.
+
+    Parameters
+    ----------
+    noises : tuple of TruncatedGaussian, one for each question
+        Such as those of `dovetail.account.message_for`.
+    sizes : tuple of int, one for each question, at least 2
+        How many symbols it has.
+
+    Raises
+    ------
+    ParameterError, DataError, UnsupportedError
+        As `Dummies`.
+
+    Examples
+    --------
+    >>> law = TruncatedGaussian(Fraction(9), 20)
+    >>> SeveralDummies((law, law), (3, 2)).k
+    5
+
+    Source
+    ------
+    docs/theory/several-symbols.md.
+    """
+
+    noises: tuple[TruncatedGaussian, ...]
+    sizes: tuple[int, ...]
+    k: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", wholes("sizes", self.sizes, least=2, most=1 << 24))
+        if not (isinstance(self.noises, tuple) and len(self.noises) == len(self.sizes)):
+            raise refuse("noises", f"one for each of {len(self.sizes):,} sizes", self.noises)
+        for noise in self.noises:
+            instance("noises", noise, TruncatedGaussian)
+        object.__setattr__(self, "k", sum(self.sizes))
+
+    @property
+    def messages(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def laws(self) -> tuple[tuple[CountLaw, int], ...]:
+        return tuple(zip(self.noises, self.sizes, strict=True))
+
+
+# Few dummies for large domains: reports are kept by chance, and most symbols get none.
+
+
+COINS = 1 << 32
+
+
+@final
+@dataclass(frozen=True)
+class SparseDummies:
+    r"""The shuffler keeps each report with probability beta and adds Z dummies of each of the k symbols, no delta.
+
+    .. math:: \Pr[Z = a] = (1 - q) q^a, \qquad q \approx \frac{1}{1 + e^{\epsilon / 2}}, \qquad
+              \beta \approx 1 - e^{-\epsilon / 2}, \qquad 1 + \frac{\beta}{q (1 - \beta)} \le e^{\epsilon}
+
+    Most symbols get no dummy, .61 on average at epsilon = 1, where `Dummies` are 27 of each. **Never more accurate
+    for a symbol of more than one person**: kept reports are a sample. Coins and dummies are drawn once for a
+    batch, and the number of reports that were kept stays a secret of the shuffler.
+
+    Parameters
+    ----------
+    k : int, 2 to 2^24
+        Number of symbols; reports are 0..k-1.
+    epsilon : float, from 1e-6 to 40, nats
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        For reports that are no symbols, and for a batch that cannot hold these dummies.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> dummies = SparseDummies(k=1000, epsilon=1.0)
+    >>> batch = dummies.add([7] * 500, rng=simulation(1))
+    >>> round(float(dummies.kept), 3), round(dummies.mean, 2), batch.size < 1000
+    (0.393, 0.61, True)
+
+    Source
+    ------
+    docs/theory/several-symbols.md. Idea: Murakami et al. (2025), arXiv 2504.07362, third protocol.
+    """
+
+    k: int
+    epsilon: float
+    kept: Fraction = field(init=False, repr=False, compare=False)  # beta
+    more: Fraction = field(init=False, repr=False, compare=False)  # q
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
+        epsilon = privacy_budget("epsilon", self.epsilon, most=40.0)
+        if epsilon < 1e-6:
+            raise refuse("epsilon", "at least 1e-6", epsilon)
+        object.__setattr__(self, "epsilon", epsilon)
+        kept = Fraction(math.floor((1 - exp_bracket(-Fraction(epsilon) / 2)[1]) * COINS), COINS)
+        lift = exp_bracket(Fraction(epsilon))[0] - 1
+        object.__setattr__(self, "kept", kept)
+        object.__setattr__(self, "more", Fraction(ceil(kept / (lift * (1 - kept)) * COINS), COINS))
+
+    @property
+    def mean(self) -> float:
+        """Dummies of a symbol on average."""
+        return float(self.more / (1 - self.more))
+
+    @property
+    def total(self) -> float:
+        """Dummies of a batch on average."""
+        return self.k * self.mean
+
+    def variance(self, counts: ArrayLike) -> NDArray[np.float64]:
+        """Of estimated counts of symbols that so many people hold."""
+        q, beta = float(self.more), float(self.kept)
+        held = np.asarray(counts, dtype=np.float64)
+        return np.asarray(q / ((1.0 - q) * beta) ** 2 + held * (1.0 - beta) / beta)
+
+    def places(self, n: int, rng: Entropy) -> NDArray[np.int64]:
+        """Which of n reports are kept."""
+        return np.flatnonzero(rng.narrow(n, np.uint32) < self.kept.numerator * (COINS // self.kept.denominator))
+
+    def drawn(self, rng: Entropy) -> NDArray[np.int64]:
+        """The dummies of one batch: each coin that falls well gives its symbol one more, and another coin."""
+        going, found = np.arange(self.k), [np.empty(0, dtype=np.int64)]
+        while going.size:
+            coins = rng.narrow(going.size, np.uint32)
+            going = going[coins < self.more.numerator * (COINS // self.more.denominator)]
+            found.append(going)
+        return np.concatenate(found)
 
     def add(self, reports: ArrayLike, rng: Entropy | None = None) -> NDArray[np.int64]:
-        """`reports` (n,) and the dummies in uniform order; the dummies are drawn anew with each call."""
-        rng = entropy_or_system(rng)
-        batch = self._symbols(reports)
-        if self.k * self.reach > MOST_DUMMIES:
-            raise UnsupportedError(
-                f"{self.k:,} symbols take {self.k * self.reach:,} dummies, more than {MOST_DUMMIES:,}: join symbols."
-            )
-        mixed = np.concatenate([batch, np.repeat(np.arange(self.k), self.noise.sample(self.k, rng))])
-        return mixed[rng.permutation(mixed.size)]
+        """Those of `reports` (n,) that are kept and the dummies, in uniform order; drawn anew with each call."""
+        rng, own = entropy_or_system(rng), symbols_of(reports, self.k)
+        return mix_evenly(own[self.places(own.size, rng)], self.drawn(rng), rng)
 
     def counts(self, batch: ArrayLike) -> NDArray[np.float64]:
-        """Unbiased numbers (k,) of people behind the symbols of a batch with dummies."""
-        return np.bincount(self._symbols(batch), minlength=self.k).astype(np.float64) - self.reach
+        """Unbiased numbers (k,) of people behind the symbols of a batch."""
+        return self.counts_of(self.tally(batch))
 
-    def _symbols(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """`reports` (n,) as symbols; DataError for anything else."""
-        batch = rectangular("reports", reports)
-        whole_numbers = batch.ndim == 1 and (batch.dtype.kind in "iu" or batch.size == 0)
-        if not whole_numbers or (batch.size and not (batch.min() >= 0 and batch.max() < self.k)):
-            raise DataError(f"`reports` must be whole numbers in 0..{self.k - 1}, one for each person.")
-        return batch.astype(np.int64)
+    def counts_of(self, tally: NDArray[Any]) -> NDArray[np.float64]:
+        """The same from a tally (k,)."""
+        return np.asarray((np.asarray(tally, dtype=np.float64) - self.mean) / float(self.kept))
+
+    def tally(self, batch: ArrayLike) -> NDArray[np.int64]:
+        """How often each symbol (k,) came, dummies included: tallies of the parts of a batch add."""
+        return np.bincount(symbols_of(batch, self.k), minlength=self.k)
 
     def people(self, size: int, n: int) -> int:
         """`n`, where a batch of `size` reports can be that of n people; DataError otherwise.
 
-        Too small or too large a batch means that its shuffler adds other dummies than these, or none; a good batch is
-        refused with probability below 1e-11 (Bernstein), and one without any dummies always.
+        A good batch is refused with probability below 1e-11 (Bernstein).
         """
-        mean, slack = self.k * self.reach, 27.0 * self.reach / 3.0
-        reach = slack + math.sqrt(slack**2 + 54.0 * self.k * self.variance)
-        least, most = max(1, math.floor(mean - reach)), min(2 * mean, math.ceil(mean + reach))
-        if not n + least <= size <= n + most:
+        q, beta = float(self.more), float(self.kept)
+        mean = n * beta + self.k * self.mean
+        spread = n * beta * (1.0 - beta) + self.k * q / (1.0 - q) ** 2
+        reach = 27.0 * 3.0 + math.sqrt(54.0 * spread)
+        least, most = max(0, math.floor(mean - reach)), math.ceil(mean + reach)
+        if not least <= size <= most:
             raise DataError(
-                f"a batch of {n:,} people has {n + least:,} to {n + most:,} reports with these dummies, got "
-                f"{size:,}: its shuffler adds others, or none."
+                f"a batch of {n:,} people has {least:,} to {most:,} reports with these sparse dummies, got {size:,}: "
+                "its shuffler keeps others, or adds others."
             )
         return n
 
@@ -332,13 +734,17 @@ class UserDummies:
 
     def send(self, values: ArrayLike, rng: Entropy | None = None) -> tuple[Batch, Batch]:
         """Senders and messages, aligned: everybody's value (n,), and behind them the dummies."""
-        rng, own = entropy_or_system(rng), self._symbols(values)
-        sends = np.flatnonzero(rng.narrow(own.size, np.uint32) < SentDummies(self.k, self.rate).numerator)
-        extra = rng.below(self.k, sends.size)
+        own = self._symbols(values)
+        sends, extra = self.sent(own.size, entropy_or_system(rng))
         return np.concatenate([np.arange(own.size), sends]), np.concatenate([own, extra])
 
+    def sent(self, n: int, rng: Entropy) -> tuple[NDArray[np.int64], Batch]:
+        """Which of n people send a dummy, and their dummies."""
+        sends = np.flatnonzero(rng.narrow(n, np.uint32) < SentDummies(self.k, self.rate).numerator)
+        return sends, rng.owners(sends, n).below(self.k, sends.size)
+
     def add(self, values: ArrayLike, rng: Entropy | None = None) -> Batch:
-        """What the shuffler hands on of people who hold `values` (n,): their messages in uniform order."""
+        """Messages of people who hold `values` (n,), with dummies, in uniform order."""
         rng = entropy_or_system(rng)
         _, messages = self.send(values, rng)  # two of each person at most: nothing is capped
         return messages[rng.permutation(messages.size)]
@@ -353,7 +759,11 @@ class UserDummies:
 
     def counts(self, batch: ArrayLike, n: int) -> NDArray[np.float64]:
         """Unbiased numbers (k,) of people behind the symbols of a batch of n people."""
-        return np.bincount(self._symbols(batch), minlength=self.k).astype(np.float64) - n * self.rate / self.k
+        return self.tally(batch).astype(np.float64) - n * self.rate / self.k
+
+    def tally(self, batch: ArrayLike) -> NDArray[np.int64]:
+        """How often each symbol (k,) came, dummies included: tallies of the parts of a batch add."""
+        return np.bincount(self._symbols(batch), minlength=self.k)
 
     def people(self, size: int, n: int, *, honest: int) -> int:
         """`n`, where a batch of `size` messages can be that of n people of whom so many are honest; else DataError.
@@ -371,29 +781,31 @@ class UserDummies:
             )
         return n
 
-    def require_messages(self, size: int, *, honest: int) -> None:
+    def require_messages(self, size: int, *, honest: int, symbols: int = 1) -> None:
         """DataError where so many honest people would have sent more messages, whatever the others did not send.
 
-        They are refused wrongly with probability below 1e-11 (Bernstein).
+        Each of them sends so many `symbols` beside her dummy. They are refused wrongly with probability below 1e-11
+        (Bernstein).
         """
         trusted = whole("honest", honest, least=1)
-        least = trusted + self._dummies_of(trusted)[0]
+        least = symbols * trusted + self._dummies_of(trusted)[0]
         if size < least:
             raise DataError(
                 f"{trusted:,} honest people send {least:,} messages or more with these dummies, got {size:,}: fewer "
                 "of them follow the protocol."
             )
 
-    def most_followers(self, size: int, n: int) -> int:
-        r"""How many of n people can have sent what they should, where `size` messages came; all n if nothing objects.
+    def most_followers(self, size: int, n: int, *, symbols: int = 1) -> int:
+        r"""Largest number of n people who can have followed the protocol, where `size` messages came.
 
-        .. math:: \max\{m \le n : \Pr[m + \mathrm{Bin}(m, \mathrm{rate}) \le \mathrm{size}] \ge 10^{-9}\}
+        .. math:: \max\{m \le n : \Pr[s m + \mathrm{Bin}(m, \mathrm{rate}) \le \mathrm{size}] \ge 10^{-9}\}
 
-        The others may have sent anything, or nothing. It is fewer than there are with probability below 1e-9.
+        s symbols of each. The others may have sent anything, or nothing. It is fewer than there are with probability
+        below 1e-9.
         """
 
         def too_many(people: int) -> bool:
-            spare = size - people  # dummies, if each of them has sent her answer
+            spare = size - symbols * people  # dummies, if each of them has sent her answer
             return spare < 0 or (spare < people and float(binomial_cdf(spare, people, self.rate)) < DOUBT)
 
         return bisect_left(range(1, n + 1), True, key=too_many)
@@ -414,7 +826,7 @@ class UserDummies:
 
 
 def _rank(senders: NDArray[np.generic]) -> Batch:
-    """How many messages of the same sender came before each (n,)."""
+    """Count the messages of the same sender before each (n,)."""
     if senders.size == 0:
         return np.zeros(0, dtype=np.int64)
     order = np.argsort(senders, kind="stable")

@@ -20,8 +20,8 @@ from dovetail.core.compiled import njit
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Reports
-from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, LehmerCode, draw_lehmer_code
-from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
+from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, LehmerCode, decode_lehmer_code, draw_lehmer_code
+from dovetail.shuffle.sampling.permutations import inverse
 
 Terms = NDArray[np.float64]  # one per digit
 
@@ -51,6 +51,32 @@ def inversions(permutation: ArrayLike) -> int:
     return int(_merge_count(np.array(permutation, dtype=np.int64)))
 
 
+def kendall_distance(order: Permutation, other: Permutation) -> int:
+    """Pairs of items that stand in different order in two orders of the same items.
+
+    >>> kendall_distance(np.array([2, 0, 1]), np.array([0, 1, 2]))
+    2
+
+    Source
+    ------
+    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Definition A.2.
+    """
+    return inversions(inverse(other)[order])
+
+
+def hamming_distance(order: Permutation, other: Permutation) -> int:
+    """Places at which two orders have different items: 0, or 2 and more.
+
+    >>> hamming_distance(np.array([2, 0, 1]), np.array([0, 2, 1]))
+    2
+
+    Source
+    ------
+    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Definition A.3.
+    """
+    return int(np.count_nonzero(order != other))
+
+
 def log_normalizer(n: int, theta: float) -> float:
     r"""log psi_n(theta), from log n! at theta = 0 down to 0 at infinity.
 
@@ -68,31 +94,6 @@ def log_normalizer(n: int, theta: float) -> float:
     return _sum(n, lambda m: np.log(m) + _log_shrink(m * theta) - _log_shrink(np.float64(theta)))
 
 
-def mean_inversions(n: int, theta: float) -> float:
-    r"""Mean of inv.
-
-    .. math:: \mathrm{E}[\mathrm{inv}] = \sum_{m=1}^{n} \frac{1}{e^{\theta} - 1} - \frac{m}{e^{m\theta} - 1}
-                                       = \sum_{m=1}^{n} h(\theta) - m\, h(m\theta), \quad
-              h(y) = \frac{1}{e^y - 1} - \frac1y
-    """
-    if math.isinf(theta):
-        return 0.0
-    return _sum(n, lambda m: np.where(m * theta > 1.0, _rest(m, theta), _h(np.float64(theta)) - m * _h(m * theta)))
-
-
-def inversion_variance(n: int, theta: float) -> float:
-    r"""Variance of inv.
-
-    .. math:: \mathrm{Var}[\mathrm{inv}] = \sum_{m=1}^{n} k(\theta) - m^2 k(m\theta), \quad
-              k(y) = \frac{1}{4 \sinh^2(y/2)} - \frac{1}{y^2}
-    """
-    if math.isinf(theta):
-        return 0.0
-    return _sum(
-        n, lambda m: np.where(m * theta > 1.0, _spread(m, theta), _k(np.float64(theta)) - m**2 * _k(m * theta))
-    )
-
-
 def _sum(n: int, term: Callable[[Terms], Terms]) -> float:
     """Sum of term(m) over m = 1..n without n doubles in memory."""
     starts = range(1, n + 1, _CHUNK)
@@ -102,38 +103,6 @@ def _sum(n: int, term: Callable[[Terms], Terms]) -> float:
 def _log_shrink(y: Terms | np.float64) -> Terms:
     """log((1 - e^-y) / y) for y > 0, without cancellation near 0."""
     return np.asarray(np.log(-np.expm1(-y) / y))
-
-
-def _rest(m: Terms, theta: float) -> Terms:
-    """Mean of the digit below m where m theta is not small (elsewhere finite and unused)."""
-    theta = max(theta, 0.5 / m[-1])
-    return np.asarray(_over_expm1(np.float64(theta)) - m * _over_expm1(m * theta))
-
-
-def _spread(m: Terms, theta: float) -> Terms:
-    """Variance of the digit below m where m theta is not small (elsewhere finite and unused)."""
-    theta = max(theta, 0.5 / m[-1])
-    one, all_ = _over_expm1(np.float64(theta)), _over_expm1(m * theta)
-    return np.asarray(one * (one + 1) - m**2 * all_ * (all_ + 1))
-
-
-def _over_expm1(y: Terms | np.float64) -> Terms:
-    """1 / (e^y - 1), 0 where e^y overflows."""
-    small = np.exp(-y)
-    return np.asarray(small / -np.expm1(-y))
-
-
-def _h(y: Terms | np.float64) -> Terms:
-    y = np.minimum(y, 1.0)
-    series = -1 / 2 + y / 12 - y**3 / 720 + y**5 / 30240 - y**7 / 1209600
-    return np.asarray(np.where(y < 0.1, series, 1 / np.expm1(np.maximum(y, 0.1)) - 1 / np.maximum(y, 0.1)))
-
-
-def _k(y: Terms | np.float64) -> Terms:
-    y = np.minimum(y, 1.0)
-    series = -1 / 12 + y**2 / 240 - y**4 / 6048 + y**6 / 172800
-    large = np.maximum(y, 0.1)
-    return np.asarray(np.where(y < 0.1, series, 1 / (4 * np.sinh(large / 2) ** 2) - 1 / large**2))
 
 
 @njit(cache=True, nogil=True)
@@ -246,7 +215,7 @@ def _gathered(batches: Iterable[ArrayLike], least: int) -> Iterator[Reports]:
 
 
 def _release(drawn: LehmerCode, held: int, theta: float) -> tuple[Permutation, Permutation]:
-    """Which of the reports at hand are released, in order, and which are left when a digit is too large for them."""
+    """Reports at hand that are released, in order, and those left when a digit is too large for them."""
     late = np.flatnonzero(drawn[:held] >= np.arange(held, 0, -1))
     count = int(late[0]) if late.size else held
     padded = np.zeros(held, dtype=np.int32)  # digits 0 line up what is left

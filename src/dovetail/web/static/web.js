@@ -23,6 +23,13 @@ function follow(slider) {
   place();
 }
 
+/** Shows the fields that the question has. */
+function ask() {
+  const kind = document.querySelector("#question [name=question]:checked");
+  if (!kind) return;
+  document.querySelectorAll("#question [data-of]").forEach((one) => { one.hidden = !one.dataset.of.split(" ").includes(kind.value); });
+}
+
 function settled() {
   const refusal = document.querySelector("#answer [data-field]");
   document.querySelectorAll("#question [aria-invalid]").forEach((one) => one.removeAttribute("aria-invalid"));
@@ -72,6 +79,8 @@ document.addEventListener("htmx:responseError", (event) => {
   if (said) said.textContent = event.detail.xhr.responseText.slice(0, 200);
 });
 document.querySelectorAll("input[type=range][data-for]").forEach(follow);
+document.querySelectorAll("#question").forEach((form) => form.addEventListener("change", ask));
+ask();
 document.querySelectorAll(".drop[data-to]").forEach(receive);
 document.addEventListener("click", async (event) => {
   const print = event.target.closest("[data-print]");

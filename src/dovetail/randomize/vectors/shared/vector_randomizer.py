@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri
 
-from dovetail.core.entropy import Entropy, entropy_or_system
+from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.core.guarantee import LocalDP
-from dovetail.core.registry import Declared, Registry
-from dovetail.core.settings import Parameter, parameters_of
+from dovetail.core.registry import Registry
 from dovetail.core.special import Reals
+from dovetail.core.stages import Randomizer
 from dovetail.randomize.krr import KRR
 
 VectorReports = NDArray[Any]  # (n,) or (n, width), whole numbers: one row for each person
+Tallied = NDArray[np.int64]
+PIECE = 1 << 20  # coordinates that are looked at at once
 
 
 REACH = 6.2
@@ -45,12 +46,13 @@ class HeldWord(NamedTuple):
     response: KRR
 
 
-class VectorRandomizer(Declared):
+class VectorRandomizer(Randomizer):
     """Turns one person's vector, shortened to a public length, into one report.
 
     A concrete one is a frozen dataclass whose fields are d, radius, epsilon and its own settings.
-    Laws: reports are independent; `guarantee` holds for what is really sent; `estimate` is unbiased for the mean of
-    the shortened vectors but for `bias`; `error` bounds its root mean squared Euclidean error.
+    Laws: reports are independent; `guarantee` holds for what is really sent; tallies are whole numbers that add, in
+    any order and split; `estimate` is unbiased for the mean of the shortened vectors but for `bias`; `error` bounds
+    its root mean squared Euclidean error.
 
     Raises
     ------
@@ -58,37 +60,49 @@ class VectorRandomizer(Declared):
         For parameters outside their ranges; for what is no vector of d finite numbers.
     """
 
+    question = "vector"
+    domain = frozenset({"d", "radius"})
+    is_pure: ClassVar[bool] = True  # whether its local guarantee has no delta
     d: int
     radius: float
     epsilon: float
-    is_pure: ClassVar[bool] = True  # whether its local guarantee has no delta
-
-    @classmethod
-    def settings(cls) -> tuple[Parameter, ...]:
-        return parameters_of(cls, without=frozenset({"d", "radius", "epsilon"}))
-
-    @property
-    @abstractmethod
-    def guarantee(self) -> LocalDP:
-        """What one report promises."""
 
     @property
     @abstractmethod
     def sampled(self) -> HeldBlock | HeldWord | GaussianSteps | None:
-        """What is accounted: a block of signs, a word, noise on a grid, or none of them."""
+        """Mechanism that is accounted for: a block of signs, a word, noise on a grid, or none of them."""
 
     @final
-    def randomize(self, vectors: ArrayLike, rng: Entropy | None = None) -> VectorReports:
-        """Reports of vectors (n, d), in the same order."""
-        return self._randomize(vectors_of(vectors, self.d), entropy_or_system(rng))
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> VectorReports:
+        """In pieces: many long vectors fill the memory as they are."""
+        rows = vectors_of(values, self.d)
+        n, count = len(rows), max(1, PIECE // self.d)
+        places = [np.arange(start, min(n, start + count)) for start in range(0, n, count)]
+        return np.concatenate([self._reports(rows[here], rng.owners(here, n)) for here in places])
 
     @abstractmethod
-    def _randomize(self, rows: Reals, rng: Entropy) -> VectorReports:
+    def _reports(self, rows: Reals, rng: Entropy) -> VectorReports:
         """`randomize` of checked vectors."""
 
     @abstractmethod
+    def check_reports(self, reports: ArrayLike) -> VectorReports:
+        """`reports` as a valid array; DataError otherwise."""
+
+    @abstractmethod
+    def tally(self, reports: VectorReports) -> Tallied:
+        """Counts or sums, whole numbers that add, of valid reports."""
+
+    @abstractmethod
+    def invert(self, counts: Tallied, n: int) -> Reals:
+        """The mean (d,) of the shortened vectors of n people, from their tally."""
+
+    @final
     def estimate(self, reports: ArrayLike) -> Reals:
         """The mean (d,) of the shortened vectors."""
+        seen = self.check_reports(reports)
+        if not len(seen):
+            raise DataError("`reports` must be at least one.")
+        return self.invert(self.tally(seen), len(seen))
 
     @abstractmethod
     def error(self, n: int) -> float:
@@ -100,7 +114,7 @@ class VectorRandomizer(Declared):
 
     @final
     def error95(self, n: int) -> float:
-        """How far in Euclidean length the mean of n shortened vectors may be off, with probability 95 %.
+        """Euclidean error of the mean of n shortened vectors, with probability 95 %.
 
         The noise is a sum of independent ones, taken as normal, with the variance of `coordinate_error` in one
         direction and what remains of `error` in the others; the sum of squares is taken as a scaled chi-square with
@@ -115,27 +129,22 @@ class VectorRandomizer(Declared):
         """Bound on the Euclidean norm of the bias."""
         return 0.0
 
-    @property
-    @abstractmethod
-    def report_bits(self) -> int:
-        """Size of one report."""
-
-    @classmethod
-    @abstractmethod
-    def examples(cls) -> tuple[Self, ...]:
-        """Small instances on which the laws are tested."""
-
     @final
     def shortened(self, rows: Reals) -> Reals:
         """Rows (n, d) over the radius, none of them longer than 1."""
-        peaks, lengths = _peaks_and_lengths(rows)
-        with np.errstate(all="ignore"):  # a warning would tell of the vector
-            return np.asarray(rows / peaks[:, None] * np.minimum(peaks / self.radius, 1.0 / lengths)[:, None])
+        return shortened(rows, self.radius)
 
 
 VECTOR_RANDOMIZERS: Registry[VectorRandomizer] = Registry(
     "vector randomizer", VectorRandomizer, package="dovetail.randomize.vectors", group="dovetail.vector_randomizers"
 )
+
+
+def shortened(rows: Reals, radius: float) -> Reals:
+    """Rows (n, d) over the radius, none of them longer than 1."""
+    peaks, lengths = _peaks_and_lengths(rows)
+    with np.errstate(all="ignore"):  # a warning would tell of the vector
+        return np.asarray(rows / peaks[:, None] * np.minimum(peaks / radius, 1.0 / lengths)[:, None])
 
 
 def relative_lengths(rows: Reals, radius: float) -> Reals:

@@ -1,0 +1,453 @@
+/**
+ * The campaign: what is asked, how it is randomized, when, and who may open what. One signed TOML file for all roles.
+ *
+ * The same files are taken as by `dovetail_protocol.campaign`, but for what this package leaves out, which is refused
+ * by name: `budget_laplace`, order privacy, [asks], open answers that only the shuffler's dummies hide, the suite
+ * mlkem768-x25519. [tokens] are read by what `dovetail-device/tokens` hands in.
+ */
+
+import { parse as parseToml } from "smol-toml";
+import { type Bytes, SPACE, ascii, equal, join, lastIndexOf, raw, text } from "./bytes.js";
+import { privacyBudget } from "./checks.js";
+import { DovetailError, config, leftOut, show } from "./errors.js";
+import { asWritten, floorDiv } from "./exact.js";
+import { type GatewayKey, SealingKey, VerifyingKey, gatewayKey, sha256 } from "./keys.js";
+import { type Mechanism, mechanism, unrandomized } from "./mechanisms.js";
+import { Section } from "./section.js";
+import type { TokenRule, Tokens } from "./tokens.js";
+
+const MOST_BYTES = 1 << 20;
+const MOST_ROUNDS = 2 ** 31;
+const MOST_PAD = 2 ** 17;
+const SIGNED = ascii("\n# signed: ");
+const DOMAIN = ascii("dovetail campaign v1\0");
+const HANDED = "# handed over: ";
+const HAND_OVER = ascii("dovetail hand-over v1\0");
+const NAME = /^[A-Za-z0-9_-]+$/;
+
+export interface Schedule {
+  /** Seconds since 1970, and seconds; null where rounds are opened by hand. */
+  readonly start: number | null;
+  readonly period: number | null;
+  readonly count: number;
+  readonly grace: number;
+}
+
+export interface EpsilonClass {
+  readonly name: string;
+  readonly epsilon: number;
+}
+
+export interface HandOver {
+  readonly campaign: string;
+  readonly before: VerifyingKey;
+  readonly after: VerifyingKey;
+}
+
+export interface SentRule {
+  readonly epsilon: number;
+  readonly delta: number;
+  readonly rate: number;
+}
+
+/** Relay that devices send to, keys of the gateway behind it, and the length of every request before sealing. */
+export interface Route {
+  readonly relay: string;
+  /** The last one is used. */
+  readonly keys: readonly GatewayKey[];
+  /** Bytes. */
+  readonly pad: number;
+}
+
+export interface Campaign {
+  readonly id: string;
+  readonly version: number;
+  readonly question: string;
+  readonly mechanism: Mechanism;
+  readonly categories: readonly string[];
+  readonly groups: readonly string[];
+  readonly schedule: Schedule;
+  readonly batch: { readonly minimum: number; readonly small: string; readonly late: string; readonly closeAt: number | null };
+  readonly promise: {
+    readonly delta: number;
+    readonly assumedHonest: number | null;
+    readonly assumedDishonest: number;
+    readonly authentication: string;
+    readonly deviceBudget: number;
+    readonly trust: string;
+  };
+  /** Seconds since 1970. */
+  readonly expires: number | null;
+  readonly owner: VerifyingKey;
+  readonly analyzer: SealingKey;
+  readonly shuffler: SealingKey;
+  readonly shufflerSigning: VerifyingKey;
+  readonly endpoints: Readonly<Partial<Record<"http" | "mqtt", string>>>;
+  /** Then devices send by a relay alone. */
+  readonly ohttp: Route | null;
+  /** Then a report shows a token of its round. */
+  readonly tokens: TokenRule | null;
+  readonly handedOver: readonly HandOver[];
+  /** Dummies that people send: then nothing is randomized. */
+  readonly sent: SentRule | null;
+  readonly classes: readonly EpsilonClass[];
+  /** SHA-256 of the signed bytes. */
+  readonly digest: Bytes;
+  readonly signed: Bytes;
+  /** What a report of it answers, how, and what was promised: only versions that agree on it share a drawn report. */
+  readonly terms: string;
+}
+
+/** Nats that one report costs. */
+export function charged(campaign: Campaign, place = 0): number {
+  return campaign.sent?.epsilon ?? campaign.classes[place]?.epsilon ?? campaign.mechanism.epsilon;
+}
+
+/** The mechanism of a class of people; the campaign's where there are none. */
+export function mechanismOf(campaign: Campaign, place: number): Mechanism {
+  const own = campaign.classes[place];
+  return own ? mechanism(campaign.mechanism.name, { ...campaign.mechanism.parameters, epsilon: own.epsilon }) : campaign.mechanism;
+}
+
+/** Whether reports of several rounds may share a batch. */
+export function roundsMix({ batch }: Pick<Campaign, "batch">): boolean {
+  return batch.small === "merge" || batch.late === "next";
+}
+
+/** The round that runs at `now`; 0 before the first, count + 1 after the last. */
+export function roundAt({ start, period, count }: Schedule, now: number): number {
+  return Math.min(Math.max(0, Math.floor((now - start!) / period!) + 1), count + 1);
+}
+
+/** When a round ends, without grace. */
+export function roundEnds({ start, period }: Schedule, round: number): number {
+  return start! + round * period!;
+}
+
+/** Key that these hand-overs pass an owner's trust to; the owner itself if it is not among them. */
+export function heir(owner: VerifyingKey, chain: readonly HandOver[]): VerifyingKey {
+  for (const each of chain) if (each.before.equals(owner)) owner = each.after;
+  return owner;
+}
+
+/** Whether this is the owner, or one to whom that one's trust was handed over. */
+export function descendsFrom(campaign: Campaign, owner: VerifyingKey): boolean {
+  return heir(owner, campaign.handedOver).equals(campaign.owner);
+}
+
+/**
+ * The campaign of these bytes; signed by `owner` or its heir, or else by the owner it names itself. One that asks for
+ * tokens is refused without `tokens`.
+ */
+export async function parseCampaign(signed: Bytes, owner?: VerifyingKey, tokens?: Tokens): Promise<Campaign> {
+  const [body, proof] = split(signed);
+  if (!proof) throw config("the campaign is not signed; the owner signs it with `dovetail collect sign`.");
+  const message = join(DOMAIN, body);
+  const requireOf = async (signer: VerifyingKey) => {
+    if (!(await signer.verifies(proof, message))) throw config(`the campaign is not signed by ${signer}, or has been changed since.`);
+  };
+  if (owner) await requireOf(heir(owner, await readHandOvers(body))); // before anything is believed
+  const campaign = await read(body, signed, tokens);
+  await requireOf(campaign.owner);
+  return campaign;
+}
+
+function split(signed: Bytes): [Bytes, Bytes | null] {
+  if (signed.length > MOST_BYTES) throw config(`a campaign file has at most ${MOST_BYTES} bytes.`);
+  const start = lastIndexOf(signed, SIGNED);
+  if (start < 0 || signed.at(-1) !== 10) return [signed, null];
+  const line = utf8(signed.slice(start + SIGNED.length, -1));
+  const proof = line === null ? null : raw(line);
+  return proof?.length === 64 ? [signed.slice(0, start + 1), proof] : [signed, null];
+}
+
+function utf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+async function read(body: Bytes, signed: Bytes, reader?: Tokens): Promise<Campaign> {
+  const content = utf8(body);
+  if (content === null) throw config("a campaign is text.");
+  let found: Record<string, unknown>;
+  try {
+    found = parseToml(content);
+  } catch (error) {
+    throw config(`not a campaign in TOML: ${show(String(error).split("\n")[0])}.`);
+  }
+  const top = new Section("", found);
+  top.whole("schema_version", 1, 1);
+  if (!top.section("asks", true).empty) throw leftOut("[asks]");
+  const promise = readPromise(top.section("promise"));
+  const randomizer = top.section("randomizer");
+  const categories = randomizer.texts("categories");
+  const kind = readMechanism(randomizer, promise.trust);
+  const { added, sent } = readDummies(top.section("dummies", true), promise.trust);
+  const keys = top.section("keys");
+  const suite = keys.choice("suite", ["x25519", "mlkem768-x25519"], "x25519");
+  const named = ["analyzer", "shuffler"].map((name) => keys.text(name));
+  differ("`keys.analyzer`, `keys.shuffler` and `keys.suite`", !named.every((key) => key.startsWith(`${suite}:`)));
+  const precision = top.section("precision", true);
+  const precise = !precision.empty;
+  if (precise) ["beta", "rho"].forEach((name) => precision.probability(name));
+  precision.finish();
+  const id = top.text("id");
+  if (id.length > 64 || !NAME.test(id)) throw config(`\`id\` must be 1 to 64 letters, digits, - or _, got ${show(id)}.`);
+  const ohttp = readRoute(top.section("ohttp", true));
+  const shown = top.section("tokens", true);
+  const bears = !shown.empty || promise.authentication === "token";
+  if (bears && !reader) throw leftOut("tokens, but for dovetail-device/tokens,");
+  const asked = {
+    categories,
+    groups: readGroups(top.section("groups", true)),
+    question: top.text("question"),
+    schedule: readSchedule(top.section("rounds")),
+    batch: readBatch(top.section("batch")),
+  };
+  const classes = readClasses(top.section("classes", true), kind);
+  const tokens = bears ? await reader!.read(shown, promise, asked) : null;
+  const terms = {
+    ...(ohttp && { relay: true }), // which one, and its keys, may change
+    ...(tokens && { tokens: [tokens.issuer, tokens.keys] }), // and so may the issuer's address
+    mechanism: [kind.name, kind.parameters],
+    ...asked,
+    promise: { ...promise, deviceBudget: 0 },
+    added,
+    sent,
+    classes,
+  };
+  readShuffle(top.section("shuffle"));
+  const campaign: Campaign = {
+    ...asked,
+    id,
+    version: top.whole("version", 1, undefined, 1),
+    mechanism: kind,
+    promise,
+    expires: top.moment("expires", null),
+    owner: VerifyingKey.parse("keys.owner", keys.text("owner")),
+    analyzer: await SealingKey.parse("keys.analyzer", keys.text("analyzer")),
+    shuffler: await SealingKey.parse("keys.shuffler", keys.text("shuffler")),
+    shufflerSigning: VerifyingKey.parse("keys.shuffler_signing", keys.text("shuffler_signing")),
+    endpoints: readEndpoints(top.section("endpoints", true)),
+    ohttp,
+    tokens,
+    handedOver: await readHandOvers(body),
+    sent,
+    classes,
+    digest: await sha256(body),
+    signed,
+    terms: text(await sha256(ascii(JSON.stringify(terms)))),
+  };
+  keys.finish();
+  top.finish();
+  agree(campaign, precise, added !== null);
+  return campaign;
+}
+
+function readMechanism(section: Section, trust: string): Mechanism {
+  const name = section.text("name");
+  if (name === "none" && trust === "shuffler") throw leftOut("open answers");
+  differ("`randomizer.name` and `promise.trust`", (name === "none") !== (trust === "users"));
+  try {
+    const given = section.rest();
+    if (name !== "none") return mechanism(name, given);
+    for (const key of Object.keys(given)) if (key !== "k") throw config(`\`${key}\` is not a key of a campaign.`);
+    return unrandomized(given);
+  } catch (error) {
+    if (!(error instanceof DovetailError) || error.kind === "unsupported") throw error;
+    throw config(`in [randomizer]: ${error.message}`);
+  }
+}
+
+function readGroups(section: Section): readonly string[] {
+  const names = section.texts("names");
+  section.finish();
+  if (names.length > 65536) throw config("`groups.names` is too long.");
+  return names;
+}
+
+function readSchedule(section: Section): Schedule {
+  const manual = section.choice("schedule", ["period", "manual"]) === "manual";
+  const schedule = {
+    start: manual ? null : section.moment("start"),
+    period: manual ? null : section.seconds("period_seconds", 0.01),
+    count: section.whole("count", 1, MOST_ROUNDS),
+    grace: section.seconds("grace_seconds", 0, 0),
+  };
+  section.finish();
+  return schedule;
+}
+
+function readBatch(section: Section): Campaign["batch"] {
+  const rule = {
+    minimum: section.whole("minimum", 1),
+    small: section.choice("small", ["wait", "merge", "drop"], "wait"),
+    late: section.choice("late", ["refuse", "next"], "refuse"),
+    closeAt: section.whole("close_at", 1, undefined, null),
+  };
+  section.finish();
+  differ("`batch.close_at` and `batch.minimum`", rule.closeAt !== null && rule.closeAt < rule.minimum);
+  return rule;
+}
+
+function readShuffle(section: Section): void {
+  const fitted = section.text("shuffler", "uniform") !== "uniform";
+  const alpha = section.notNegative("alpha");
+  const file = section.text("public", null);
+  const digest = section.text("public_sha256", null);
+  if (digest !== null && !/^[0-9a-f]{64}$/.test(digest)) {
+    throw config("`shuffle.public_sha256` must be 64 hexadecimal digits.");
+  }
+  const groups = section.section("groups", true);
+  if (fitted) {
+    const whole = file !== null && digest !== null && !groups.empty;
+    throw whole ? leftOut("private orders") : config("[shuffle] lacks `public`, `public_sha256` or `groups`.");
+  }
+  section.finish();
+  differ("a uniform shuffle and `alpha`, `public` or `groups`", file !== null || alpha !== null || !groups.empty);
+}
+
+function readPromise(section: Section): Campaign["promise"] {
+  const promise = {
+    delta: section.probability("delta"),
+    assumedHonest: section.whole("assumed_honest", 1, undefined, null),
+    assumedDishonest: section.whole("assumed_dishonest", 0, undefined, 0),
+    authentication: section.choice("authentication", ["roster", "token", "none"], "roster"),
+    deviceBudget: section.positive("device_budget"),
+    trust: section.choice("trust", ["local", "shuffler", "users"], "local"),
+  };
+  section.finish();
+  return promise;
+}
+
+function readDummies(section: Section, trust: string): { added: object | null; sent: SentRule | null } {
+  differ("`promise.trust` and [dummies]", section.empty === (trust !== "local"));
+  if (section.empty) return { added: null, sent: null };
+  const [epsilon, delta] = [section.positive("epsilon"), section.probability("delta")];
+  const added = trust === "shuffler" ? { epsilon, delta, reach: section.whole("reach", 1) } : null;
+  const sent = trust === "users" ? { epsilon, delta, rate: section.positive("rate") } : null;
+  section.finish();
+  if (sent && !(sent.rate <= 1 && Number.isInteger(sent.rate * 2 ** 32))) {
+    throw config("`dummies.rate` must be a multiple of 2^-32, at most 1.");
+  }
+  return { added, sent };
+}
+
+function readClasses(section: Section, kind: Mechanism): readonly EpsilonClass[] {
+  if (section.empty) return [];
+  differ("[classes] and [randomizer]", kind.name !== "krr");
+  const found = Object.entries(section.rest()).map(([name, given]) => {
+    if (name.length > 32 || !NAME.test(name)) {
+      throw config(`a name in [classes] must be 1 to 32 letters, digits, - or _.`);
+    }
+    try {
+      return { name, epsilon: privacyBudget(`classes.${name}`, given, 40) };
+    } catch (error) {
+      throw config((error as Error).message);
+    }
+  });
+  found.sort((one, other) => one.epsilon - other.epsilon);
+  if (found.length < 2 || found.length > 16) throw config("[classes] must name 2 to 16 classes.");
+  differ("two [classes] of one epsilon", found.some((each, place) => each.epsilon === found[place + 1]?.epsilon));
+  differ("`randomizer.epsilon` and the largest of [classes]", found.at(-1)!.epsilon !== kind.epsilon);
+  return found;
+}
+
+function readEndpoints(section: Section): Campaign["endpoints"] {
+  const given: Partial<Record<"http" | "mqtt", string>> = {};
+  for (const name of ["http", "mqtt"] as const) {
+    const place = section.text(name, null);
+    if (place === null) continue;
+    given[name] = placeOf(`endpoints.${name}`, place, name);
+  }
+  section.finish();
+  return given;
+}
+
+export function placeOf(path: string, place: string, scheme: string): string {
+  const parts = /^([a-z]+):\/\/([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?(\/[!-~]*)?$/.exec(place);
+  const port = Number(parts?.[3] ?? 1);
+  if (!parts || ![scheme, `${scheme}s`].includes(parts[1]!) || port < 1 || port > 65535 || /[?#\\]/.test(parts[4] ?? "")) {
+    throw config(`\`${path}\` must be ${scheme}://host:port or ${scheme}s://host:port, without user and query.`);
+  }
+  return place;
+}
+
+function readRoute(section: Section): Route | null {
+  if (section.empty) return null;
+  const relay = placeOf("ohttp.relay", section.text("relay"), "http");
+  const keys = section.texts("keys").map((key) => gatewayKey("ohttp.keys", key));
+  const route = { relay, keys, pad: section.whole("pad", 64, MOST_PAD) };
+  section.finish();
+  if (!keys.length) throw config("`ohttp.keys` is empty.");
+  return route;
+}
+
+/** The hand-overs at the end of a campaign file without its signature; refused if one does not follow. */
+async function readHandOvers(body: Bytes): Promise<readonly HandOver[]> {
+  const lines: Bytes[] = [];
+  const handed = ascii(HANDED);
+  let end = body.length;
+  while (end && body[end - 1] === 10) end--;
+  for (;;) {
+    const start = body.subarray(0, end).lastIndexOf(10) + 1;
+    if (!equal(body.subarray(start, Math.min(end, start + handed.length)), handed)) break;
+    lines.unshift(body.slice(start, end));
+    if (!start) break;
+    end = start - 1;
+  }
+  if (lines.length > 64) throw config("too many hand-overs.");
+  const found = await Promise.all(lines.map(readHandOver));
+  found.forEach((each, place) => {
+    const next = found[place + 1];
+    const again = found.slice(0, place + 1).some((earlier) => earlier.before.equals(each.after));
+    differ("the lines `handed over`", again || !(!next || (each.campaign === next.campaign && each.after.equals(next.before))));
+  });
+  return found;
+}
+
+async function readHandOver(line: Bytes): Promise<HandOver> {
+  const content = utf8(line.slice(HANDED.length));
+  const parts = content?.split(new RegExp(`[${SPACE}]+`)).filter(Boolean) ?? [];
+  const signature = parts.length === 4 ? raw(parts[3]!) : null;
+  if (!signature) throw config("a line `handed over` is not whole.");
+  const [campaign, before, after] = [parts[0]!, VerifyingKey.parse("old key", parts[1]!), VerifyingKey.parse("new key", parts[2]!)];
+  if (!(await before.verifies(signature, join(HAND_OVER, before.bytes, after.bytes, ascii(campaign))))) {
+    throw config(`the hand-over to ${after} is not signed by ${before}.`);
+  }
+  return { campaign, before, after };
+}
+
+/** Refuse what does not go together. */
+function differ(keys: string, wrong: boolean): void {
+  if (wrong) throw config(`${keys} of the campaign do not go together; \`dovetail collect check\` says why.`);
+}
+
+/** Refuse sections that do not agree with each other. */
+function agree(campaign: Campaign, precise: boolean, added: boolean): void {
+  const { handedOver, mechanism: kind, promise, groups, batch, schedule, categories, classes, sent, expires } = campaign;
+  const open = promise.authentication === "none";
+  const strangers = handedOver.some((each) => each.campaign !== campaign.id);
+  differ("`id`, `keys.owner` and `handed over`", strangers || !(handedOver.at(-1)?.after.equals(campaign.owner) ?? true));
+  differ("[ohttp] and [endpoints]", campaign.ohttp !== null && Object.keys(campaign.endpoints).length > 0);
+  differ("`keys.analyzer` and `keys.shuffler`", equal(campaign.analyzer.bytes, campaign.shuffler.bytes));
+  differ("`randomizer.categories` and `randomizer.k`", categories.length > 0 && categories.length !== kind.k);
+  differ("`promise.device_budget` and epsilon", promise.deviceBudget < charged(campaign, classes.length - 1));
+  differ("[dummies] and [groups]", (sent !== null || added) && groups.length > 0);
+  differ("[dummies] and [randomizer]", added && kind.name !== "krr");
+  const few = promise.assumedHonest === null || batch.minimum < promise.assumedHonest + promise.assumedDishonest;
+  differ("[dummies], [promise] and [batch]", sent !== null && (open || few || sent.delta > promise.delta));
+  const alone = groups.length || precise || open || promise.trust !== "local";
+  differ("[classes] and groups, dummies, precision or no roster", classes.length > 0 && Boolean(alone));
+  differ("`rounds.start` and `expires`", schedule.start !== null && expires !== null && expires <= schedule.start);
+}
+
+/** How many reports of so many nats fit into a budget of which `spent` are gone, in the decimals that people write. */
+export function affordable(budget: number, epsilon: number, spent: { readonly n: bigint; readonly d: bigint }): number {
+  const [all, each] = [asWritten(budget), asWritten(epsilon)];
+  const left = floorDiv((all.n * spent.d - spent.n * all.d) * each.d, all.d * spent.d * each.n);
+  return Math.max(0, Number(left));
+}

@@ -1,0 +1,228 @@
+/** The device: one report a round whatever happens, budgets, versions, hand-overs, and memories that several share. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "node:test";
+import { fileURLToPath } from "node:url";
+import { event, refusal } from "../dist/delivery.js";
+import { pairOf, signerOf } from "../dist/keys.js";
+import { Device, account, fileStore, httpTransport, inMemory, limit } from "../dist/node.js";
+import { START, campaignFile, handOverLine, shuffler, unhex } from "./given.mjs";
+
+const kind = (wanted) => (error) => error.kind === wanted && !error.message.includes("\n");
+const later = refusal("unreachable");
+
+async function device(changes = {}, options = {}) {
+  const transport = options.transport ?? shuffler();
+  const store = options.store ?? inMemory();
+  let now = START + 10;
+  const made = await Device.open(await campaignFile(changes), { store, transport, now: () => now, ...options });
+  return { made, transport, store, wait: (seconds) => void (now += seconds) };
+}
+
+test("a second answer of a round is not drawn, and the same bytes are sent until they have arrived", async () => {
+  const { made, transport, wait } = await device({}, { transport: shuffler(later, later) });
+  const first = await made.submit(0);
+  assert.deepEqual([first.state, first.reason, first.drawn], ["waiting", "unreachable", true]);
+  assert.equal((await made.pending(1)).length, 1);
+  const second = await made.submit(3);
+  assert.deepEqual([second.state, second.round, second.drawn], ["waiting", 1, false]);
+  for (let tries = 0; tries < 3; tries++) {
+    wait(1800);
+    await made.flush();
+  }
+  assert.equal(new Set(transport.sent).size, 1);
+  assert.equal(transport.sent.length, 3);
+  assert.equal(await made.pending(1), null);
+});
+
+test("a report that waits holds back the next round, so that an outage costs one report", async () => {
+  const { made, store, transport, wait } = await device({}, { transport: shuffler(later, later) });
+  await made.submit(1);
+  wait(3600);
+  assert.equal((await made.submit(2)).round, 1);
+  wait(10);
+  assert.equal((await made.submit(2)).round, 2);
+  assert.equal(transport.sent.length, 4);
+  assert.equal((await account(store)).campaigns[0].reports.length, 2);
+});
+
+test("what was refused for good is never sent again, and what it said is erased", async () => {
+  const { made, store, transport } = await device({}, { transport: shuffler(refusal("second_report")) });
+  assert.deepEqual([(await made.submit(1)).reason, (await made.submit(1)).state], ["second_report", "refused"]);
+  assert.equal(transport.sent.length, 1);
+  const kept = await store.transact((memory) => memory.campaigns.meters.reports[1]);
+  assert.deepEqual([kept.plaintext, kept.wire, kept.id], ["", "", ""]);
+});
+
+test("budgets are exact in decimals, and hold over campaigns, questions and whatever is asked", async () => {
+  const store = inMemory();
+  const tenth = { epsilon: "epsilon = 0.1", device_budget: "device_budget = 0.3" };
+  const { made, wait } = await device(tenth, { store });
+  for (let round = 1; round <= 3; round++) {
+    assert.equal((await made.submit(0)).drawn, true);
+    wait(3600);
+  }
+  await assert.rejects(made.submit(0), kind("budget"));
+  assert.equal((await account(store)).spent, 0.3);
+  const other = { id: 'id = "others"', epsilon: "epsilon = 4.8" };
+  const { made: second } = await device(other, { store });
+  await assert.rejects(second.submit(0), /at most 5 nats on one question, of which 0.3 are spent/);
+  const { made: third } = await device({ ...other, id: 'id = "thirds"', question: 'question = "Else?"' }, { store });
+  assert.equal((await third.submit(0)).state, "accepted");
+  const { made: fourth } = await device({ ...other, id: 'id = "4"', question: 'question = "More?"' }, { store });
+  await limit(store, { total: 9.8 });
+  await assert.rejects(fourth.submit(0), /at most 9.8 nats in all, of which 5.1 are spent/);
+  await limit(store, { total: 9.9 });
+  assert.equal((await fourth.submit(0)).state, "accepted");
+  await assert.rejects(limit(store, { total: 0 }), kind("parameter"));
+});
+
+test("a newer version with other keys is followed with the same report, one that asks something else is not", async () => {
+  const newer = { version: "version = 2", count: "count = 24" };
+  const transport = shuffler(event("outdated", "campaign"));
+  transport.newer = await campaignFile(newer);
+  const { made, store } = await device({}, { transport });
+  assert.equal((await made.submit(2)).state, "accepted");
+  assert.equal(made.campaign.version, 2);
+  assert.equal(transport.sent.length, 2);
+  assert.notEqual(transport.sent[0], transport.sent[1]);
+  await assert.rejects(device({}, { store }).then(({ made: old }) => old.submit(1, { round: 30 })), kind("parameter"));
+  const { made: again } = await device({}, { store });
+  assert.equal(again.campaign.version, 2);
+
+  const changed = shuffler(event("outdated", "campaign"));
+  changed.newer = await campaignFile({ ...newer, epsilon: "epsilon = 2.0" });
+  const { made: other } = await device({}, { transport: changed });
+  assert.equal((await other.submit(2)).reason, "changed");
+  await assert.rejects(other.submit(2), kind("config"));
+  await assert.rejects(device({ ...newer, question: 'question = "X?"' }, { store }), kind("config"));
+});
+
+test("a version that would show the address is not followed, nor one whose requests are too long for their length", async () => {
+  const key = Buffer.concat([unhex("010020"), Buffer.alloc(32, 9), unhex("000400010001")]).toString("base64url");
+  const route = (pad) => `[ohttp]\nrelay = "https://relay.example.org"\nkeys = ["${key}"]\npad = ${pad}\n`;
+  const transport = shuffler(event("outdated", "campaign"));
+  transport.newer = await campaignFile({ version: "version = 2" });
+  const signed = await campaignFile({}, undefined, route(448));
+  const made = await Device.open(signed, { store: inMemory(), transport, now: () => START });
+  assert.equal((await made.submit(2)).reason, "changed");
+  assert.equal(made.campaign.version, 1);
+  const options = { store: inMemory(), now: () => START };
+  assert.equal((await Device.open(signed, options)).campaign.ohttp.pad, 448); // by the relay, without a transport
+  await assert.rejects(Device.open(await campaignFile({}, undefined, route(200)), { ...options, store: inMemory() }), /longest request/);
+});
+
+test("campaigns of several symbols, with tokens, and open answers for the shuffler are left out by name", async () => {
+  for (const [changes, ending] of [
+    [{}, '[asks]\nquestion = "tables"\n'],
+    [{}, '[tokens]\nissuer = "https://issuer.example.org"\n'],
+    [{ name: 'name = "none"', epsilon: "", delta: 'delta = 1e-6\ntrust = "shuffler"' }, ""],
+  ]) {
+    await assert.rejects(Device.open(await campaignFile(changes, undefined, ending), { store: inMemory() }), kind("unsupported"));
+  }
+});
+
+test("owners are pinned, a signed hand-over is followed, and only where the person allows it", async () => {
+  const [store, next] = [inMemory(), new Uint8Array(32).fill(9)];
+  await device({}, { store });
+  const stranger = await campaignFile({ id: 'id = "other"' }, next);
+  const options = { store, transport: shuffler(), now: () => START };
+  await assert.rejects(Device.open(stranger, options), /not consented/);
+  const another = new Uint8Array(32).fill(8);
+  const named = [String((await signerOf(await pairOf(another))).key)];
+  const second = await campaignFile({ id: 'id = "second"' }, another);
+  await assert.rejects(Device.open(stranger, { ...options, owners: named }), /not consented/);
+  assert.equal((await Device.open(second, { ...options, owners: named })).campaign.id, "second");
+  await assert.rejects(Device.open(await campaignFile({ version: "version = 2" }, next), options), /pinned/);
+  const line = await handOverLine(next);
+  const handed = await campaignFile({ version: "version = 2" }, next, line);
+  await assert.rejects(Device.open(handed, { ...options, handOver: false }), /follow no hand-over/);
+  assert.equal((await Device.open(handed, options)).campaign.version, 2);
+  assert.equal((await Device.open(stranger, options)).campaign.id, "other");
+  await assert.rejects(Device.open(await campaignFile({ version: "version = 2", count: "count = 25" }, next, line), options), /two different files/);
+});
+
+test("a wrong clock is noticed, and then the shuffler says which round runs", async () => {
+  const transport = shuffler(refusal("too_early"));
+  transport.running = 3;
+  const { made } = await device({}, { transport });
+  assert.deepEqual([(await made.submit(1)).reason, (await made.submit(1)).round], ["too_early", 3]);
+  const { made: far } = await device({}, { now: () => START - 5 });
+  await assert.rejects(far.submit(1), kind("round"));
+});
+
+test("nothing is drawn for an expired campaign, a round that is over, a value out of range or too large an epsilon", async () => {
+  const { made, store, transport, wait } = await device({ minimum: 'minimum = 100\nsmall = "drop"' });
+  wait(2 * 3600);
+  await assert.rejects(made.submit(1, { round: 1 }), kind("round"));
+  await assert.rejects(made.submit(4), kind("data"));
+  await assert.rejects(made.submit("north"), kind("data"));
+  await assert.rejects(made.submit(1, { group: "north" }), kind("data"));
+  await assert.rejects(device({}, { maxEpsilon: 0.5 }), kind("config"));
+  const { made: late } = await device({ question: 'question = "Q"\nexpires = 2030-01-02T00:00:00Z' }, { now: () => START + 90000 });
+  await assert.rejects(late.submit(1), /expired/);
+  assert.deepEqual([transport.sent.length, (await account(store)).spent], [0, 0]);
+});
+
+test("plain HTTP leaves the machine only where somebody says so, and no password stands in an address", () => {
+  assert.throws(() => httpTransport("http://example.org"), kind("config"));
+  assert.throws(() => httpTransport("https://u:secret@example.org"), (error) => !error.message.includes("secret"));
+  assert.throws(() => httpTransport("ftp://example.org"), kind("config"));
+  for (const url of ["https://example.org", "http://127.0.0.1:1", "http://[::1]:1"]) httpTransport(url);
+  httpTransport("http://example.org", { insecureHttp: true });
+});
+
+function folder(context) {
+  const made = mkdtempSync(join(tmpdir(), "dovetail-"));
+  context.after(() => rmSync(made, { recursive: true }));
+  return made;
+}
+
+test("a memory in files is private, keeps its key, and is refused where it is damaged", async (context) => {
+  const place = join(folder(context), "deep", "er");
+  const { made } = await device({}, { store: fileStore(place) });
+  await made.submit(1);
+  const { made: again } = await device({}, { store: fileStore(place) });
+  assert.equal(again.key, made.key);
+  assert.equal((await again.submit(2)).drawn, false);
+  const names = readdirSync(place).filter((name) => /^\d+$/.test(name)).sort((one, other) => one - other);
+  assert.ok(names.slice(0, -1).every((name) => statSync(join(place, name)).size === 0), "older entries are erased");
+  for (const name of readdirSync(place)) assert.equal(statSync(join(place, name)).mode & 0o077, 0);
+  writeFileSync(join(place, names.at(-1)), "{");
+  await assert.rejects(again.submit(3), kind("storage"));
+  assert.throws(() => fileStore(join(place, "key", "x")), kind("storage"));
+});
+
+test("processes that share a memory draw one report for each round, also where some are killed", async (context) => {
+  const place = folder(context);
+  const worker = fileURLToPath(new URL("worker.mjs", import.meta.url));
+  const told = new Map();
+  const run = (number) =>
+    new Promise((resolve) => {
+      const child = spawn(process.execPath, [worker, place, number % 2 ? 1 : 0], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      let text = "";
+      child.stdout.on("data", (chunk) => (text += chunk));
+      child.on("close", (code, signal) => resolve({ lines: text.split("\n").filter(Boolean), code, signal }));
+    });
+  const first = await run(1); // alone, so that one is killed however fast the others are
+  const ended = [first, ...(await Promise.all([0, 2, 3, 4, 5].map(run)))];
+  assert.ok(ended.some(({ signal }) => signal === "SIGKILL"), "nobody was killed");
+  assert.ok(ended.some(({ code }) => code === 0), "nobody came to the end");
+  for (const { lines } of ended) {
+    for (const line of lines) {
+      const [round, sent] = line.split(" ");
+      told.set(round, (told.get(round) ?? new Set()).add(sent));
+    }
+  }
+  assert.equal(told.size, 12);
+  for (const [round, sent] of told) assert.equal(sent.size, 1, `round ${round} was told ${sent.size} things`);
+  const { spent, campaigns } = await account(fileStore(place));
+  assert.deepEqual([spent, campaigns[0].reports.length], [1.2, 12]);
+  assert.ok(readFileSync(join(place, "key"), "utf8").length > 40);
+});

@@ -1,0 +1,287 @@
+"""What a campaign asks of values: whose they are, and which symbols a device makes of them.
+
+A device need not know what the analyzer learns. It is told which values to take, how to round each, and how to number
+the places together. Every symbol is randomized, sealed and sent by itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import floor, isfinite, isnan, nan, prod
+from numbers import Real
+from typing import Any
+
+from dovetail_protocol.errors import ConfigError, DataError
+from dovetail_protocol.exact_thresholds import Words
+from dovetail_protocol.mechanism import numbers, symbol
+from dovetail_protocol.toml_section import Section
+
+MOST_VALUES = 32
+MOST_SYMBOLS = 256
+MOST_LENGTH = 1 << 16
+MOST_PLACES = 1 << 24
+ROUNDINGS = ("list", "bins", "ends", "even", "spline", "gaps")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a person: one of `categories`, a number from `lower` to `upper`, or an array of `length` numbers.
+
+    missing : what no answer is called, where a person may leave the number out; empty if she may not.
+    """
+
+    name: str
+    lower: float = 0.0
+    upper: float = 0.0
+    categories: tuple[str, ...] = ()
+    missing: str = ""
+    length: int = 0
+
+    def check(self, given: Any) -> Any:
+        """The number, the array, or the place of the category; DataError, which does not repeat it, for others."""
+        if self.length:
+            return numbers(given, self.length, name=self.name)
+        if self.categories:
+            if isinstance(given, str) and given in self.categories:
+                return self.categories.index(given)
+            if isinstance(given, str):
+                raise DataError(f"`{self.name}` must be one of {', '.join(self.categories)}.")
+            return symbol(given, len(self.categories), name=self.name)
+        if self.missing and (given is None or given == self.missing):
+            return nan
+        number = isinstance(given, Real) and not isinstance(given, bool)
+        if not (number and self.lower <= given <= self.upper):
+            left_out = f", or {self.missing!r}" if self.missing else ""
+            raise DataError(f"`{self.name}` must be a number in [{self.lower!r}, {self.upper!r}]{left_out}.")
+        return float(given)
+
+    def scaled(self, given: float) -> float:
+        """The number in ranges above `lower`."""
+        return (given - self.lower) / (self.upper - self.lower)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The place 0 .. points - 1 of a value, or of the product of two numbers from the middles of their ranges.
+
+    of : names of values, one or two.
+    rounding : "list", the place of a category; "bins", the even bin that holds a number, one of `bins` joined to
+    `points`; "ends", the one between two of `ends`; "even", one of the two points of an even grid around it, right on
+    average; "spline", one of the three points around it, whose squares are right on average too. The grid of a spline
+    reaches half a step beyond the range. "gaps", as "even" among all but the last of the points, which stands for no
+    answer.
+    """
+
+    of: tuple[str, ...]
+    rounding: str
+    points: int
+    bins: int = 0
+    ends: tuple[float, ...] = ()
+
+    def place(self, values: Mapping[str, Value], given: Mapping[str, float], words: Words) -> int:
+        """The place of what a person holds, for checked values."""
+        one = values[self.of[0]]
+        held = given[one.name]
+        if self.rounding == "list":
+            return int(held)
+        if self.rounding == "bins":
+            return _bin(one, held, self.bins) * self.points // self.bins
+        if self.rounding == "ends":
+            return min(bisect_right(self.ends, held) - 1, self.points - 1)
+        if self.rounding == "spline":
+            return _spline(one.scaled(held) * (self.points - 2) + 0.5, self.points, words)
+        if self.rounding == "gaps" and isnan(held):
+            return self.points - 1
+        product, low, high = one.scaled(held) - 0.5, -0.5, 0.5
+        if len(self.of) == 2:
+            other = values[self.of[1]]
+            product *= other.scaled(given[other.name]) - 0.5
+            low, high = (0.0 if other is one else -0.25), 0.25
+        steps = self.points - (2 if self.rounding == "gaps" else 1)
+        scaled = (min(max(product, low), high) - low) / (high - low) * steps
+        below = min(floor(scaled), steps - 1)
+        return below + (_uniform(words) < scaled - below)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """Places numbered together: the last one counts fastest."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        """How many different ones there are."""
+        return prod(part.points for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of each person.
+
+    question : what the analyzer learns, by its name. settings : of the question, as in the table [question] of a run.
+    symbols : numbered one after the other; none where the mechanism takes the number or the array itself.
+    """
+
+    question: str
+    settings: Mapping[str, Any]
+    values: tuple[Value, ...]
+    symbols: tuple[Symbol, ...]
+
+    @property
+    def size(self) -> int:
+        """How many different symbols there are."""
+        return sum(one.size for one in self.symbols)
+
+    def check(self, given: Any) -> tuple[Any, ...]:
+        """The values of a person in their order, from a mapping by name, a sequence, or one value by itself."""
+        names = [one.name for one in self.values]
+        if isinstance(given, Mapping):
+            if set(given) != set(names):
+                raise DataError(f"`value` must have exactly the names {', '.join(names)}.")
+            given = [given[name] for name in names]
+        elif isinstance(given, str) or not isinstance(given, Sequence) or self._is_array(given):
+            given = [given]
+        if len(given) != len(names):
+            raise DataError(f"`value` must have {len(names)} parts: {', '.join(names)}.")
+        return tuple(one.check(each) for one, each in zip(self.values, given, strict=True))
+
+    def _is_array(self, given: Sequence[Any]) -> bool:
+        """Whether this is the array of a person by itself, and no sequence of her values."""
+        return self.values[0].length > 0 and (len(given) != 1 or isinstance(given[0], Real))
+
+    def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
+        """What a device hands to its mechanism, one after the other, of checked values."""
+        if not self.symbols:
+            return [checked[0]]
+        values = {one.name: one for one in self.values}
+        held = dict(zip(values, checked, strict=True))
+        found, first = [], 0
+        for each in self.symbols:
+            place = 0
+            for part in each.parts:
+                place = place * part.points + part.place(values, held, words)
+            found.append(first + place)
+            first += each.size
+        return found
+
+    def stated(self) -> dict[str, Any]:
+        """The table of a campaign file."""
+        values: list[dict[str, Any]] = [
+            {"name": one.name, "categories": list(one.categories)}
+            if one.categories
+            else {"name": one.name, "length": one.length}
+            if one.length
+            else {"name": one.name, "lower": one.lower, "upper": one.upper}
+            | ({"missing": one.missing} if one.missing else {})
+            for one in self.values
+        ]
+        symbols = [
+            [
+                {"of": list(part.of), "rounding": part.rounding, "points": part.points}
+                | ({"bins": part.bins} if part.bins else {})
+                | ({"ends": list(part.ends)} if part.ends else {})
+                for part in one.parts
+            ]
+            for one in self.symbols
+        ]
+        return {"question": self.question, "settings": dict(self.settings), "values": values, "symbols": symbols}
+
+
+def read_asked(section: Section) -> Asked | None:
+    """The table [asks] of a campaign; None where it is absent."""
+    if not section:
+        return None
+    question, settings = section.text("question"), section.mapping("settings")
+    values = tuple(_value(one) for one in section.tables("values"))
+    names = [one.name for one in values]
+    if not 1 <= len(set(names)) == len(names) <= MOST_VALUES:
+        raise ConfigError(f"`asks.values` must be 1 to {MOST_VALUES} values with different names.")
+    known = {one.name: one for one in values}
+    symbols = tuple(
+        Symbol(tuple(_part(part, known) for part in parts)) for parts in section.lists_of_tables("symbols")
+    )
+    section.finish()
+    found = Asked(question, dict(sorted(settings.items())), values, symbols)
+    if len(symbols) > MOST_SYMBOLS or any(not one.parts for one in symbols) or found.size > MOST_PLACES:
+        raise ConfigError(
+            f"`asks.symbols` must be at most {MOST_SYMBOLS} lists of parts, with {MOST_PLACES:,} places together."
+        )
+    if any(one.length for one in values) and (symbols or len(values) > 1):
+        raise ConfigError("an array of `asks.values` stands alone, and without `asks.symbols`.")
+    if not symbols and (len(values) > 1 or values[0].categories):
+        raise ConfigError("`asks.symbols` may be left out for one number or one array alone.")
+    return found
+
+
+def _value(section: Section) -> Value:
+    name, categories = section.text("name"), section.texts("categories")
+    if categories:
+        found = Value(name, categories=categories)
+    elif length := section.whole("length", least=1, most=MOST_LENGTH, default=0):
+        found = Value(name, length=length)
+    else:
+        lower, upper = section.number("lower"), section.number("upper")
+        found = Value(name, lower, upper, missing=section.text("missing", default=""))
+        if not found.upper - found.lower > 0.0 or not isfinite(found.upper - found.lower):
+            raise ConfigError(f"`upper` of the value {name!r} must be above its `lower` by a finite amount.")
+    section.finish()
+    return found
+
+
+def _part(section: Section, known: Mapping[str, Value]) -> Part:
+    of, rounding = section.names("of"), section.choice("rounding", ROUNDINGS)
+    part = Part(
+        of, rounding, section.whole("points", least=1, most=MOST_PLACES),
+        section.whole("bins", least=2, most=MOST_PLACES) if rounding == "bins" else 0,
+        section.numbers("ends") if rounding == "ends" else (),
+    )  # fmt: skip
+    section.finish()
+    for name in of:
+        if name not in known:
+            raise ConfigError(f"a part of `asks.symbols` is of {name!r}, which is not among `asks.values`.")
+    listed = [bool(known[name].categories) for name in of]
+    gaps = [bool(known[name].missing) for name in of]
+    fits = {
+        "list": len(of) == 1 and all(listed) and part.points == len(known[of[0]].categories),
+        "bins": len(of) == 1 and not any(listed) and part.bins % part.points == 0,
+        "ends": len(of) == 1 and not any(listed) and _are_ends(part, known[of[0]]),
+        "even": 1 <= len(of) <= 2 and not any(listed) and part.points >= 2,
+        "spline": len(of) == 1 and not any(listed) and part.points >= 3,
+        "gaps": len(of) == 1 and all(gaps) and part.points >= 3,
+    }
+    if not fits[rounding] or (any(gaps) and rounding != "gaps"):
+        raise ConfigError(f"a part of `asks.symbols` of {', '.join(of)} does not go with rounding {rounding!r}.")
+    return part
+
+
+def _are_ends(part: Part, value: Value) -> bool:
+    """Whether bins with these ends, ascending, are all of the range."""
+    ends, rising = part.ends, all(one < other for one, other in pairwise(part.ends))
+    return rising and len(ends) == part.points + 1 and (ends[0], ends[-1]) == (value.lower, value.upper)
+
+
+def _bin(value: Value, held: float, bins: int) -> int:
+    """The last bin whose lower end is not above the number; the range's upper end lies in the last one."""
+    step, low, high = (value.upper - value.lower) / bins, 0, bins - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if middle * step + value.lower <= held:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _spline(place: float, points: int, words: Words) -> int:
+    nearest = min(max(floor(place + 0.5), 1), points - 2)
+    away, uniform = place - nearest, _uniform(words)
+    below, above = 0.5 * (0.5 - away) ** 2, 0.5 * (0.5 + away) ** 2
+    return nearest - (uniform < below) + (uniform >= 1.0 - above)
+
+
+def _uniform(words: Words) -> float:
+    return float(words.word() >> 11) * 2.0**-53

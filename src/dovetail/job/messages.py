@@ -1,0 +1,194 @@
+"""What a person sends of her answers: each in a message of its own, all in one, or one that she draws by chance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.core.entropy import Entropy
+from dovetail.core.estimate import Tally
+from dovetail.core.extras import pl
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import Question, Values
+from dovetail.core.stages import Labels, NumericRandomizer, Reports
+from dovetail.table.released import PREFIX, from_columns, to_columns
+
+Drawn = NDArray[np.int64]  # (n,) the question of each person
+Doors = Callable[[str], Entropy]  # the randomness of a purpose, row by row of the people
+CHOSEN = "drawn"  # field of a message that names the question it is about
+
+
+@final
+@dataclass(frozen=True)
+class Part:
+    """A question, and what hides its answers.
+
+    Parameters
+    ----------
+    question : Question
+    noise : Noise
+    column : str
+        What its columns of reports are called by where several questions are asked; empty where one is.
+    """
+
+    question: Question
+    noise: Noise
+    column: str = ""
+
+    @property
+    def purpose(self) -> str:
+        """Of the randomness of its reports."""
+        return " ".join(("randomize", *([self.column] if self.column else []), self.noise.randomizer.name))
+
+    @cached_property
+    def nobody(self) -> Reports:
+        """The reports of nobody, in the fewest bytes that hold every report of this randomizer."""
+        randomizer: Any = self.noise.randomizer
+        if self.question.of_arrays:
+            return np.asarray(randomizer.randomize(np.zeros((1, randomizer.d))))[:0]
+        empty = np.empty(0, dtype=np.float64 if isinstance(randomizer, NumericRandomizer) else np.int64)
+        shape: Reports = randomizer.randomize(empty)
+        if shape.ndim > 1 or isinstance(randomizer, NumericRandomizer):
+            return shape
+        return shape.astype(np.min_scalar_type((1 << randomizer.report_bits) - 1))
+
+    def send(self, values: Values, people: People, rng: Entropy) -> Reports:
+        """Everybody's report."""
+        if not len(values):
+            return self.nobody
+        return self.noise.randomize(self.question.answer(values, rng), people, rng)
+
+    def columns(self, reports: Reports) -> pl.DataFrame:
+        """Reports as columns of a released table."""
+        short = reports.ndim == 1 and reports.dtype != np.uint64  # words of 64 bits are as wide as they get
+        wide = reports.astype(np.int64, copy=False) if short else reports
+        found = to_columns(self.noise.randomizer, wide, self.question.names)
+        return found.rename({name: f"{self.column}.{name}" for name in found.columns}) if self.column else found
+
+    def own(self, table: pl.DataFrame) -> list[str]:
+        """The columns of a released table that hold its reports, where several questions are asked."""
+        pattern = re.compile(re.escape(f"{self.column}.") + rf"{PREFIX}(_\d+)?")
+        return [name for name in table.columns if pattern.fullmatch(name)]
+
+    def answered(self, table: pl.DataFrame) -> NDArray[np.bool_]:
+        """Which rows of a released table hold a report of it."""
+        own = self.own(table)
+        if not self.column or not own:
+            return np.full(table.height, not self.column)
+        return table.select(pl.all_horizontal(pl.col(own).is_not_null())).to_series().to_numpy()
+
+    def read(self, table: pl.DataFrame) -> Reports:
+        """Its reports in a released table; DataError for what it never sends."""
+        if self.column:
+            own = self.own(table)
+            if not own:
+                return self.nobody
+            table = table.select(own).filter(pl.Series(self.answered(table)))
+            table = table.rename({name: name.removeprefix(f"{self.column}.") for name in own})
+        return from_columns(self.noise.randomizer, table, self.question.names)
+
+
+@final
+@dataclass(frozen=True)
+class Message:
+    """What travels together: the report of one part, of all, or of one that each person draws with these weights.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        Several of them are noise of people alone: dummies are answers to one question.
+    places : tuple of int
+        Which of all questions they are.
+    weights : tuple of int
+        How often each is drawn, against the others; empty where everybody answers all.
+    """
+
+    parts: tuple[Part, ...]
+    places: tuple[int, ...] = (0,)
+    weights: tuple[int, ...] = ()
+
+    @property
+    def noise(self) -> Noise:
+        """What people and the shuffler add to a batch."""
+        return self.parts[0].noise
+
+    @cached_property
+    def nobody(self) -> Reports:
+        """The messages of nobody."""
+        if len(self.parts) == 1:
+            return self.parts[0].nobody
+        fields: list[Any] = [(str(q), part.nobody.dtype, part.nobody.shape[1:]) for q, part in enumerate(self.parts)]
+        return np.empty(0, dtype=[*([(CHOSEN, np.uint8)] if self.weights else []), *fields])
+
+    @property
+    def size(self) -> int:
+        """Bytes of a message while it travels."""
+        return self.nobody.itemsize * int(np.prod(self.nobody.shape[1:]))
+
+    def narrow(self, messages: Reports) -> Reports:
+        """The same in the fewest bytes."""
+        return messages.astype(self.nobody.dtype, copy=False)
+
+    def send(self, values: Sequence[Values], people: People, rng: Doors) -> Reports:
+        """Everybody's message; `values` are those of all questions."""
+        mine = [values[place] for place in self.places]
+        if len(self.parts) == 1:
+            return self.parts[0].send(mine[0], people, rng(self.parts[0].purpose))
+        found = np.zeros(people.n, dtype=self.nobody.dtype)
+        if self.weights:
+            found[CHOSEN] = draw_questions(people.n, self.weights, rng("draw questions"))
+        for q, (part, held) in enumerate(zip(self.parts, mine, strict=True)):
+            own = np.flatnonzero(found[CHOSEN] == q) if self.weights else np.arange(people.n)
+            asked = People(own.size, people.public.clear())
+            found[str(q)][own] = part.send(held[own], asked, rng(part.purpose).owners(own, people.n))
+        return found
+
+    def columns(self, messages: Reports) -> pl.DataFrame:
+        """Messages as columns of a released table, with nulls for questions that a person did not draw."""
+        if len(self.parts) == 1:
+            return self.parts[0].columns(messages)
+        frames = []
+        for q, part in enumerate(self.parts):
+            frame = part.columns(messages[str(q)])
+            if self.weights:
+                frame = frame.select(pl.when(pl.Series(messages[CHOSEN] == q)).then(pl.all()))
+            frames.append(frame)
+        return pl.concat(frames, how="horizontal")
+
+
+def messages_of(parts: Sequence[Part], ask: str, weights: tuple[int, ...] = ()) -> tuple[Message, ...]:
+    """The messages of a person who is asked these questions: `ask` is "all", "joint" or "one"."""
+    if ask == "all":
+        return tuple(Message((part,), (place,)) for place, part in enumerate(parts))
+    return (Message(tuple(parts), tuple(range(len(parts))), weights if ask == "one" else ()),)
+
+
+def draw_questions(n: int, weights: tuple[int, ...], rng: Entropy) -> Drawn:
+    """The question of each of n people, with exact chances weight / sum, whatever they answer."""
+    ends = np.cumsum(weights)
+    return np.searchsorted(ends, rng.below(int(ends[-1]), n), side="right").astype(np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Tallies:
+    """What is counted of released tables: their rows, and of each part its groups; those of several tables add."""
+
+    rows: int
+    parts: tuple[Tally, ...]
+
+    def __add__(self, other: Tallies) -> Tallies:
+        both = zip(self.parts, other.parts, strict=True)
+        return Tallies(self.rows + other.rows, tuple(one + more for one, more in both))
+
+
+def count(parts: Sequence[Part], table: pl.DataFrame, groups: Labels, *, number: int) -> Tallies:
+    """The tallies (groups, ..) of a released table, whose rows belong to these `groups` (rows,) of so many."""
+    counted = [part.noise.tallies(part.read(table), groups[part.answered(table)], number) for part in parts]
+    return Tallies(table.height, tuple(counted))

@@ -1,0 +1,351 @@
+"""Planning any question of the registry, by the objects that `run` makes of the same configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING
+from functools import cached_property
+from typing import Any
+
+from dovetail.core.checks import MOST_PEOPLE, positive, privacy_budget, whole
+from dovetail.core.display import upward
+from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
+from dovetail.core.estimate import Z95
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.noise import Noise, People
+from dovetail.core.question import QUESTIONS, WEAK, Question
+from dovetail.core.verdict import judge_central, numbered, warnings_of
+from dovetail.job.build import build_noise, build_question
+from dovetail.job.config import DEFAULT, parse_config
+from dovetail.job.vector_plan import infeasible, least
+from dovetail.plan.search import check_wishes, default_delta, honest_people
+from dovetail.report.document import central_document
+from dovetail.report.number_format import Unit
+from dovetail.shuffle.uniform import Uniform
+from dovetail.table.columns import ABSENT
+
+LEAST, MOST, ASKED = 0.01, 12.0, 20.0  # epsilon of the noise that is searched, and that may be asked for
+MANY = 1e9  # people who are searched
+FILL_IN = "FILL IN"
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionPlan:
+    """A question with its noise, before anybody is asked: what is promised, and how far off what is learned may be.
+
+    Attributes
+    ----------
+    question : Question
+    noise : Noise
+    people : People
+    delta : float
+    config : mapping
+        The configuration that makes these objects; what only the table knows says FILL IN.
+    chosen : mapping
+        Settings of the question that the plan chose.
+    """
+
+    question: Question
+    noise: Noise
+    people: People
+    delta: float
+    config: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+
+    @cached_property
+    def standard_error(self) -> float:
+        """Of what is learned about exactly these people, whatever they hold."""
+        return self.question.error(self.noise, self.people)
+
+    @property
+    def error95(self) -> float:
+        """What is learned lies this close to the truth with probability 95 %, mostly by the normal law."""
+        found = self.question.error95(self.noise, self.people)
+        return Z95 * self.standard_error if found is None else found
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the promise, or of what is learned, is not as it should be."""
+        told = self.question.too_few(self.noise, self.people, WEAK)
+        own, n = self.noise.local.epsilon, self.people.n
+        found = warnings_of(self.central.delta, n, honest=self.people.trusted, epsilon0=own)
+        return (*found, *([] if told is None else [told]))
+
+    @cached_property
+    def central(self) -> CentralDP:
+        """What the shuffled batch promises."""
+        found = self.noise.central(Uniform(self.people.n), self.people, delta=self.delta)
+        if not isinstance(found, CentralDP):
+            raise UnsupportedError(found.reason)
+        return found
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The question, and everything but how many people there are and how strong the noise is."""
+
+    section: Mapping[str, Any]
+    data: Mapping[str, Any]
+    trust: str
+    randomizer: str | None
+    delta: float | None
+    honest: float | None
+    promise: Mapping[str, Any]  # which dummies, and for how many rounds
+
+    def made(self, epsilon: float, n: int) -> QuestionPlan:
+        """The plan of the least error among the values of settings that were left to it."""
+        best: QuestionPlan | None = None
+        for chosen in self._choices():
+            try:
+                found = self._of(chosen, epsilon, n)
+                gain = 1.0 - found.question.planned_gain
+                better = best is None or found.standard_error < gain * best.standard_error
+            except DovetailError:  # more dummies than a person, or an answer, can have
+                if best is None:
+                    raise
+                break
+            if not better:  # errors fall to the best value and rise behind it
+                break
+            best = found
+        assert best is not None
+        return best
+
+    def _choices(self) -> Iterator[dict[str, Any]]:
+        kind = QUESTIONS[self.section["ask"]]
+        open_ = [(name, values) for name, values in kind.planned.items() if name not in self.section]
+        if not open_:
+            yield {}
+        for name, values in open_:
+            yield from ({name: value} for value in values)
+
+    def _of(self, chosen: dict[str, Any], epsilon: float, n: int) -> QuestionPlan:
+        delta, honest = default_delta(n) if self.delta is None else self.delta, honest_people(self.honest, n)
+        promise: dict[str, Any] = {"delta": delta} | ({"honest": honest} if honest < n else {})
+        arrays = QUESTIONS[self.section["ask"]].of_arrays
+        raw: dict[str, Any] = {
+            "schema_version": 1, "mode": "rehearsal",
+            "data": {"path": f"{FILL_IN}.{'parquet' if arrays else 'csv'}", "private": FILL_IN, **self.data},
+            "question": {**self.section, **chosen},
+        }  # fmt: skip
+        if self.trust == "local":
+            usual = DEFAULT if arrays else "krr"
+            raw["randomize"] = {"randomizer": self.randomizer or usual, "epsilon": epsilon}
+        else:
+            promise |= {"trust": self.trust, "epsilon": epsilon, **self.promise}
+        config = parse_config({**raw, "promise": promise}, name="plan")
+        question = build_question(config, config.data.categories)
+        people = People(n, honest=honest if honest < n else None)
+        noise = build_noise(config, question, n=n)
+        return QuestionPlan(question, noise, people, delta, {**raw, "promise": promise}, chosen)
+
+    def needed(self, error: float, n: int) -> float:
+        """The least epsilon of the noise that reaches an error; infinite where none does."""
+        return least(lambda epsilon: self._error95(epsilon, n) <= error, LEAST, MOST)
+
+    def affordable(self, epsilon: float, n: int) -> float:
+        """The largest epsilon of the noise with which the batch promises `epsilon`; 0 where none does."""
+        beyond = least(lambda own: self.made(own, n).central.epsilon > epsilon, LEAST, MOST)
+        return MOST if math.isinf(beyond) else 0.0 if beyond == LEAST else beyond / (1.0 + 1e-3)
+
+    def _error95(self, epsilon: float, n: int) -> float:
+        try:
+            return self.made(epsilon, n).error95
+        except DovetailError:
+            return math.inf
+
+    def enough(self, wishes: Mapping[str, float], n: int) -> bool:
+        """True if n people can meet the wishes."""
+        try:
+            if (
+                self.trust != "local" and {"error", "epsilon"} <= wishes.keys()
+            ):  # all that dummies may promise is used
+                return self._error95(wishes["epsilon"], n) <= wishes["error"]
+            return self.meeting(wishes, n) is not None
+        except DovetailError:
+            return False
+
+    def meeting(self, wishes: Mapping[str, float], n: int) -> QuestionPlan | None:
+        """The plan of n people that meets the wishes; None where none does."""
+        own, ceiling = wishes.get("epsilon0"), wishes.get("epsilon", math.inf)
+        if own is None and "error" in wishes:
+            own = self.needed(wishes["error"], n)
+        elif own is None:
+            own = self.affordable(ceiling, n) if self.trust == "local" else ceiling
+        if not 0.0 < own <= ASKED:
+            return None
+        plan = self.made(own, n)
+        accurate = plan.error95 <= wishes.get("error", math.inf)
+        return plan if accurate and (math.isinf(ceiling) or plan.central.epsilon <= ceiling) else None
+
+
+def plan_question(
+    ask: str,
+    *,
+    settings: Mapping[str, Any],
+    data: Mapping[str, Any],
+    n: int | None = None,
+    trust: str = "local",
+    error: float | None = None,
+    epsilon: float | None = None,
+    epsilon0: float | None = None,
+    delta: float | None = None,
+    honest: float | None = None,
+    randomizer: str | None = None,
+    dummies: str | None = None,
+    rounds: int | None = None,
+) -> QuestionPlan:
+    """Plan a question of the registry: of people, error and privacy the one that was left out.
+
+    Parameters
+    ----------
+    ask : str
+        Name of the question.
+    settings : mapping
+        Of the question; a text that is left out is to be filled in, and so is the private column.
+    data : mapping
+        What [data] says of the private column: `lower` and `upper`, or `categories`.
+    n : int, optional
+        People; left out, the least number for two wishes.
+    trust : "local", "shuffler" or "users"
+    error : float, optional
+        What may be off with probability 95 %, in the unit of what is learned.
+    epsilon, epsilon0 : float, optional, nats
+        Of the shuffled batch, and of one report (with `trust` "local").
+    honest : int, or float below 1, optional
+        People who are counted on, or their share; default all.
+    dummies : "best", "geometric", "gaussian" or "sparse", optional
+        Which the shuffler adds; the best is the better of the first two by the number of rounds, and of symbols that
+        a person sends.
+    rounds : int, optional
+        Releases about the same people that keep `epsilon` together, with `trust` "shuffler".
+
+    Raises
+    ------
+    ParameterError, ConfigError, InfeasibleError
+        With what to relax.
+
+    Examples
+    --------
+    >>> settings = {"other_lower": 0.0, "other_upper": 40.0}
+    >>> data = {"lower": 0.0, "upper": 10.0}
+    >>> plan = plan_question("covariance", settings=settings, data=data, n=10_000, trust="shuffler", epsilon=1.0)
+    >>> plan.question.points, round(plan.error95, 1)
+    (7, 0.4)
+    """
+    texts = {
+        one.name: FILL_IN + " TOO" for one in QUESTIONS[ask].settings() if one.required and one.annotation is str
+    }
+    if trust != "shuffler" and (dummies is not None or rounds is not None):
+        raise ParameterError('`dummies` and `rounds` go with `trust` "shuffler".')
+    often = rounds is not None or QUESTIONS[ask].several or QUESTIONS[ask].bounds_sums  # many symbols of a person
+    if trust == "shuffler" and often and dummies in (None, "best"):
+        tried, refused = list[QuestionPlan](), list[ParameterError]()
+        for kind in ("geometric", "gaussian"):
+            try:
+                tried.append(plan_question(
+                    ask, settings=settings, data=data, n=n, trust=trust, error=error, epsilon=epsilon, delta=delta,
+                    honest=honest, dummies=kind, rounds=rounds,
+                ))  # fmt: skip
+            except ParameterError as error_of_one:  # one may be wider than is drawn where the other is not
+                refused.append(error_of_one)
+        if not tried:
+            raise refused[0]
+        return min(tried, key=lambda plan: (plan.people.n, plan.config["promise"]["epsilon"], plan.standard_error))
+    data = {**data, "missing": ABSENT} if QUESTIONS[ask].takes_gaps else data
+    several: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
+    if dummies not in (None, "best", "geometric"):
+        several["dummies"] = dummies
+    asked = _Asked({"ask": ask, **texts, **settings}, data, trust, randomizer, delta, honest, several)
+    wishes = _wishes({"error": error, "epsilon": epsilon, "epsilon0": epsilon0}, n, trust)
+    people = (
+        float(n) if n is not None else least(lambda n: asked.enough(wishes, math.ceil(n)), 2.0, MANY, tolerance=1e-3)
+    )
+    if math.isinf(people):
+        listed = " and ".join(f"`{name}` = {value:g}" for name, value in wishes.items())
+        raise ParameterError(f"{listed} cannot both hold with any number of people up to {MANY:,.0f}.")
+    plan = asked.meeting(wishes, math.ceil(people))
+    if plan is None:
+        raise _refusal(asked, wishes, math.ceil(people))
+    told = plan.question.too_few(plan.noise, plan.people) if plan.question.drowns else None
+    if told is not None:
+        raise ParameterError(f"{told}, or a larger epsilon.")
+    return plan
+
+
+def _wishes(given: Mapping[str, float | None], n: int | None, trust: str) -> dict[str, float]:
+    if trust != "local" and given["epsilon0"] is not None:
+        raise ParameterError(f"`epsilon0` does not go with `trust` {trust!r}: no report promises anything by itself.")
+    if n is None:
+        return check_wishes(dict(given))
+    whole("n", n, least=2, most=MOST_PEOPLE)
+    wishes = {
+        name: positive(name, value) if name == "error" else privacy_budget(name, value, most=ASKED)
+        for name, value in given.items()
+        if value is not None
+    }
+    if not wishes or ("epsilon0" in wishes and len(wishes) > 1):
+        raise ParameterError("with `n`, give one of `error`, `epsilon` and `epsilon0`, or both first ones.")
+    return wishes
+
+
+def _refusal(asked: _Asked, wishes: Mapping[str, float], n: int) -> ParameterError:
+    """What would be enough, each by itself."""
+    without = {name: value for name, value in wishes.items() if name != "error"}
+    best = asked.meeting(without or {"epsilon0": MOST}, n)
+    ways = {} if best is None else {"error": best.error95}
+    if "error" in wishes and "epsilon" in wishes:
+        alone = asked.meeting({"error": wishes["error"]}, n)
+        ways |= {} if alone is None else {"epsilon": alone.central.epsilon}
+    return infeasible(" and ".join(f"{name} {value:g}" for name, value in wishes.items()), n, ways)
+
+
+def data_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What [data] says of a column of which a plan knows `lower` and `upper`, or how many categories, `k`."""
+    data = dict(given)
+    if "k" in data:
+        data["categories"] = [f"{FILL_IN} {place}" for place in range(1, data.pop("k") + 1)]
+    return data
+
+
+def question_document(plan: QuestionPlan) -> dict[str, Any]:
+    """The plan for JSON."""
+    return {
+        "question": {**plan.question.described(FILL_IN), **plan.chosen},
+        "measure": plan.question.measure,
+        "error_of": plan.question.planned_measure or plan.question.measure,
+        "n": plan.people.n,
+        "trust": plan.noise.trust,
+        "randomizer": plan.noise.randomizer.name,
+        "epsilon0": plan.noise.local.epsilon,
+        "epsilon": plan.central.epsilon,
+        "delta": plan.central.delta,
+        "standard_error": plan.standard_error,
+        "error95": plan.error95,
+        "central": central_document(plan.central),
+        "verdict": judge_central(plan.central).document(),
+        "files": {},
+    }
+
+
+def question_error(plan: QuestionPlan, error: float) -> str:
+    """An error of the plan in the unit of what is learned."""
+    return Unit.of(plan.question.planned_measure or plan.question.measure)(error, error, ROUND_CEILING)
+
+
+def question_rows(plan: QuestionPlan) -> dict[str, str]:
+    """The plan as rows by name."""
+    central, own = plan.central, plan.noise.local.epsilon
+    chosen = "".join(f"; {name} = {value}" for name, value in plan.chosen.items())
+    return {
+        "protection": judge_central(central).sentence(),
+        "question": f"{plan.question.label}{chosen}",
+        "noise": plan.noise.label,
+        "epsilon0": "infinite: no local promise" if math.isinf(own) else f"{upward(own)}: one report",
+        "epsilon": f"{upward(central.epsilon)} with delta {upward(central.delta)}: the shuffled batch",
+        "trust": "; ".join(central.lines()),
+        "error": f"{question_error(plan, plan.error95)} with 95 % probability, whatever people hold",
+        "standard error": f"{question_error(plan, plan.standard_error)}, of exactly these people",
+        **numbered(plan.warnings),
+    }

@@ -1,0 +1,139 @@
+"""What goes together: every question with every noise, order, engine and mode, and the reason where it does not.
+
+One table for the configuration, the engines, the documentation and the tests. A reason is a theorem or a fact of one
+of the choices; what is not refused works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from dovetail.core.noise import NOISES
+from dovetail.core.question import QUESTIONS
+from dovetail.core.stages import SHUFFLERS
+
+MEMORY, PROCESSES, SPARK, CAMPAIGN = ENGINES = ("memory", "processes", "spark", "campaign")
+SEVERAL = {  # questions of one person at once, and how she answers
+    "all": "several questions, each answer sent by itself",
+    "joint": "several questions, all answers in one report",
+    "one": "one of several questions, drawn by chance",
+}
+REHEARSAL, RELEASE = MODES = ("rehearsal", "release")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One cell of the table.
+
+    Parameters
+    ----------
+    question, noise, order, engine, mode : str
+        Names: of `QUESTIONS` or `SEVERAL`, `NOISES`, `SHUFFLERS`, `ENGINES` and `MODES`.
+    """
+
+    question: str
+    noise: str
+    order: str
+    engine: str = MEMORY
+    mode: str = REHEARSAL
+
+    @property
+    def refusal(self) -> str | None:
+        """Why these choices do not go together; None where they do."""
+        return next((why for why, holds in self._reasons() if holds), None)
+
+    def _reasons(self) -> Iterator[tuple[str, bool]]:
+        noise, order = NOISES[self.noise], SHUFFLERS[self.order]
+        asked = None if self.question in SEVERAL else QUESTIONS[self.question]
+        in_files = self.engine in (PROCESSES, SPARK)
+        campaign = self.engine == CAMPAIGN
+        yield (
+            f"{noise.label} goes with a uniform shuffle: {noise.everybody}",
+            (bool(noise.everybody) and self.order != "uniform"),
+        )
+        needs = "" if asked is None else asked.needs
+        yield noise.unfit.get(needs, ""), needs in noise.unfit
+        yield f"{noise.label} goes with one question: {noise.alone}", asked is None and bool(noise.alone)
+        yield (
+            f"{noise.label} goes with answers that are sent by themselves: dummies and classes are of the answers to "
+            "one question, of whom it is known how many people gave one",
+            self.question in ("joint", "one") and not noise.by_devices,
+        )
+        yield (
+            f"{noise.label} goes with orders that mix evenly, as of shufflers without `alpha`: {noise.fresh_orders}",
+            bool(noise.fresh_orders) and order.needs_alpha,
+        )
+        if asked is not None:
+            yield (
+                f"{asked.label} takes several symbols of a person, which go with dummies alone: of local noise each "
+                "would cost a share of the budget",
+                asked.several and not noise.several,
+            )
+            yield (
+                f"{asked.label} needs the law of a count, which depends on who of which epsilon answers with it",
+                asked.bounds_sums and not noise.bounds_sums,
+            )
+        yield (
+            f'a release must shuffle: `shuffler` "{self.order}" would publish who sent what',
+            self.mode == RELEASE and not order.moves_reports,
+        )
+        yield (
+            "a campaign has no rehearsal, as its analyzer never sees true answers; `dovetail collect simulate` draws "
+            "some",
+            campaign and self.mode == REHEARSAL,
+        )
+        yield f"{noise.label} is in no campaign: {noise.uncollected}", campaign and bool(noise.uncollected)
+        if asked is not None:
+            yield f"{asked.label} is in no campaign: {asked.unsent}", campaign and bool(asked.unsent)
+        yield (
+            "a campaign asks one question, whose answers are one kind of report: several questions are several "
+            "campaigns with the same roster, whose budgets add on the device",
+            campaign and asked is None,
+        )
+        yield (
+            f"shuffler {self.order!r} needs everybody's place in one memory; others do not",
+            in_files and not order.drawn_by_labels,
+        )
+
+
+def table() -> Iterator[tuple[Choices, str | None]]:
+    """Every cell, and why it is refused."""
+    for names in product((*QUESTIONS.names(), *SEVERAL), NOISES.names(), SHUFFLERS.names(), ENGINES, MODES):
+        one = Choices(*names)
+        yield one, one.refusal
+
+
+def choices_of(config: Any, *, engine: str = MEMORY) -> Choices:
+    """The cell of a configuration, of one question or of several."""
+    question, noise, order = config.choices
+    return Choices(question, noise, order, engine, config.mode)
+
+
+def page() -> str:
+    """The table as a page of the documentation: allowed cells counted, reasons listed once."""
+    cells = list(table())
+    allowed = [one for one, why in cells if why is None]
+    lines = [
+        "# What goes together",
+        "",
+        "A collection is five choices: a question, a noise, an order, an engine, a view.",
+        f"Of {len(cells):,} combinations {len(allowed):,} work. Views show all of them.",
+        "Strings and streams have jobs of their own, and no line here.",
+        "",
+        "| question | noise | orders in memory | orders in files | orders in campaigns |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    labels = {name: QUESTIONS[name].label for name in QUESTIONS.names()} | SEVERAL
+    for question, noise in product(labels, NOISES.names()):
+        own = [one for one in allowed if (one.question, one.noise) == (question, noise)]
+        orders = [
+            ", ".join(dict.fromkeys(f"`{one.order}`" for one in own if one.engine in engines)) or "none"
+            for engines in ((MEMORY,), (PROCESSES, SPARK), (CAMPAIGN,))
+        ]
+        lines.append(f"| {labels[question]} | {NOISES[noise].label} | {' | '.join(orders)} |")
+    reasons = dict.fromkeys(why for _, why in cells if why is not None)
+    lines += ["", "What does not go together:", "", *(f"- {why[0].upper()}{why[1:]}." for why in reasons), ""]
+    return "\n".join(lines)

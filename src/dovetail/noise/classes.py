@@ -1,0 +1,204 @@
+"""Every person's own noise, its epsilon set by a public column: reports carry no class."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.account.mixture import amplify_mixture
+from dovetail.core.display import upward
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import ConfigError, UnsupportedError
+from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.extras import pl
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.missing import Missing
+from dovetail.core.noise import NO_VECTORS, Noise, People, Telling, Weights
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
+from dovetail.estimate.classes import estimate_mixture_counts
+from dovetail.estimate.frequency import project_shares
+from dovetail.leak.linkage import Linkage, linkage_bound
+from dovetail.noise.local import sent_shares
+from dovetail.randomize.krr import KRR
+
+
+@final
+@dataclass(frozen=True)
+class EpsilonClasses(Noise):
+    """k-ary randomized response with the epsilon of one's class; reports carry no class.
+
+    Parameters
+    ----------
+    k : int
+    column : str
+        Public, and must not depend on the private value.
+    epsilons : mapping from a text of the column to its epsilon
+    default : float
+        Epsilon of every other text.
+    """
+
+    k: int
+    column: str
+    epsilons: Mapping[str, float]
+    default: float
+    name: ClassVar[str] = "classes"
+    label: ClassVar[str] = "an epsilon by class"
+    trust: ClassVar[str] = "local"
+    hidden: ClassVar[Missing | None] = Missing("people have different epsilons")
+    everybody: ClassVar[str] = (
+        "people of different epsilons are proven to hide among one another where everybody is mixed evenly"
+    )
+    unfit: ClassVar[Mapping[str, str]] = {
+        "mean": "people of different epsilons answer from a list: amplification of a mixture is proven for k-ary "
+        "randomized response",
+        **NO_VECTORS,
+    }
+    estimator: ClassVar[dict[str, str] | Missing] = {
+        "name": "weighted",
+        "best": "weighted",
+        "reason": "reports carry no class: people with a larger epsilon weigh more, so these are the shares of "
+        "everybody only where class and answer are unrelated",
+    }
+
+    @property
+    def largest(self) -> float:
+        """Epsilon that nobody spends more than."""
+        return max(self.default, *self.epsilons.values())
+
+    @property
+    def randomizer(self) -> FrequencyRandomizer:
+        return KRR(self.k, self.largest)
+
+    def check(self, people: People) -> None:
+        """ConfigError for an epsilon of nobody whose text is nearly that of people who would get the default."""
+        held = [*people.counted] or people.public[self.column].cast(pl.String).unique().to_list()
+        others = [text for text in held if text not in self.epsilons]
+        for text in self.epsilons:
+            near = [] if text in held else get_close_matches(text, others, n=1)
+            if near:
+                raise ConfigError(
+                    f"[randomize] epsilons: nobody has {text!r} in column {self.column!r}; did you mean {near[0]!r}?"
+                )
+
+    def members(self, public: pl.DataFrame) -> tuple[tuple[float, NDArray[np.int64]], ...]:
+        """Each epsilon that occurs, and the places of its people, from the smallest one on."""
+        texts = public[self.column].cast(pl.String)
+        own = np.array([self.epsilons.get(text, self.default) for text in texts.to_list()])
+        return tuple((float(one), np.flatnonzero(own == one)) for one in np.unique(own))
+
+    def sizes(self, people: People) -> list[tuple[int, float]]:
+        """How many people have each epsilon that occurs, from the smallest one on."""
+        if not people.counted:
+            return [(places.size, epsilon) for epsilon, places in self.members(people.public)]
+        found: dict[float, int] = {}
+        for text, count in people.counted.items():
+            own = self.epsilons.get(text, self.default)
+            found[own] = found.get(own, 0) + count
+        return [(found[epsilon], epsilon) for epsilon in sorted(found)]
+
+    def more(self, people: People, n: int) -> People:
+        held = people.counted or Counter(people.public[self.column].cast(pl.String).to_list())
+        grown = {text: round(count * n / people.n) for text, count in held.items()}
+        return People(sum(grown.values()), counted=grown)
+
+    def classes(self, people: People) -> list[tuple[int, KRR]]:
+        """How many people use which randomizer."""
+        return [(count, KRR(self.k, epsilon)) for count, epsilon in self.sizes(people)]
+
+    def randomize(self, values: NDArray[Any], people: People, rng: Entropy) -> Reports:
+        reports = np.empty(len(values), dtype=np.int64)
+        for epsilon, places in self.members(people.public):
+            reports[places] = KRR(self.k, epsilon).randomize(values[places], rng.owners(places, len(values)))
+        return reports
+
+    def runs(self, people: People) -> tuple[tuple[FrequencyRandomizer | NumericRandomizer, NDArray[np.int64]], ...]:
+        return tuple((KRR(self.k, epsilon), places) for epsilon, places in self.members(people.public))
+
+    def explained(self, counts: NDArray[np.int64], sent: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.where(sent == counts, 0.0, -np.inf)  # all reports are people's
+
+    def promises(self, people: People, *, delta: float) -> tuple[tuple[float, int, CentralDP], ...]:
+        """Epsilon0, people and guarantee of each class, whichever people are not honest."""
+        if people.n < 2:
+            raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
+        pairs = self.sizes(people)
+        promised = amplify_mixture(self.k, pairs, delta=delta, honest=people.trusted)
+        return tuple((epsilon, size, one) for (size, epsilon), one in zip(pairs, promised, strict=True))
+
+    def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
+        """That of the most exposed class."""
+        _, _, worst = max(self.promises(people, delta=delta), key=lambda one: one[2].epsilon)
+        return worst
+
+    def tally(self, reports: Reports) -> Tally:
+        batch = self.randomizer.check_reports(reports)
+        return Tally(np.bincount(batch, minlength=self.k), batch.size)
+
+    def expected(self, shares: NDArray[np.float64], people: People) -> Tally:
+        sent = [n * sent_shares(one.channel(), shares) for n, one in self.classes(people)]
+        return Tally(np.sum(sent, axis=0), people.n)
+
+    def error(self, people: People) -> float:
+        return self.error_of_one_answer(people, k=self.k)
+
+    def shares(self, tally: Tally, people: People) -> Estimate:
+        return estimate_mixture_counts(self.classes(people), tally.counts)
+
+    def mean(self, tally: Tally, people: People) -> Estimate:
+        raise UnsupportedError(f"{self.label} goes with answers of a list.")
+
+    def moments(self, tally: Tally, weights: Weights, people: People) -> tuple[NDArray[Any], NDArray[Any]]:
+        shares, classes = self.shares(tally, people).value, self.classes(people)
+        apart = weights - weights.mean(axis=1, keepdims=True)  # shares sum to 1: a constant weight has no noise
+        lies = sum(n * one.channel().s for n, one in classes)
+        truthful = sum(n * one.channel().contrast for n, one in classes)
+        most = 1.0 - min(one.channel().contrast for _, one in classes)  # whatever class and answer have in common
+        spread = lies * apart @ apart.T + truthful * most * (apart * project_shares(shares)) @ apart.T
+        return weights @ shares, np.asarray(spread / truthful**2)
+
+    def telling(self, people: People, *, delta: float) -> tuple[Telling, ...]:
+        absent, why = people.n - people.trusted, "reports of other classes are taken for known"
+        return tuple(
+            Telling(KRR(self.k, epsilon), size, max(1, size - absent), promise, why)
+            for epsilon, size, promise in self.promises(people, delta=delta)
+        )
+
+    def linkage(self, shuffler: Shuffler, people: People, shares: NDArray[np.float64] | None) -> Linkage | Missing:
+        """By the largest ratio of the probabilities that two classes give one report."""
+        made = [one.channel() for _, one in self.classes(people)]
+        odds = max(one.p for one in made) / min(one.s for one in made)
+        return linkage_bound(math.log(odds) * (1.0 + 1e-12), n=people.trusted)
+
+    def described(self, people: People) -> dict[str, Any]:
+        return {"classes": {"by": self.column, "epsilons": dict(self.epsilons)}}
+
+    def assumptions(self, people: People, *, delta: float, central: CentralDP | Missing) -> tuple[str, ...]:
+        each = [
+            f"{size:,} people with epsilon0 {upward(own)} in their own report: central epsilon {upward(one.epsilon)}."
+            for own, size, one in self.promises(people, delta=delta)
+        ]
+        shuffled = (
+            [
+                f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
+                "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
+            ]
+            if isinstance(central, CentralDP)
+            else []
+        )
+        return (
+            "Each person sends exactly one report, randomized independently with the epsilon of her class.",
+            *shuffled,
+            f"The epsilon of a person is set by {self.column}, which does not depend on the answer; "
+            "reports do not carry it. Quoted above is the largest; people with a large one hide behind the careful "
+            "ones, who have to be honest and present.",
+            *each,
+            "Shares weigh people by how truthful they are: they are those of everybody only where class and answer "
+            "are unrelated.",
+        )

@@ -1,0 +1,153 @@
+"""Campaigns that ask for more than shares: through crashes, and over HTTP and MQTT with real servers."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from tests.collect.servers import Mosquitto
+from tests.waiting import PATIENCE, until
+
+from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.cli.collect.query import _rows
+from dovetail.collect.campaign.explain import explain
+from dovetail.collect.campaign.terms import asked_of, question_about, require_same_terms
+from dovetail.collect.simulate.deployment import Deployment, ThrowawayCampaign, run_servers, schedule
+from dovetail.collect.simulate.faults import FaultRates
+from dovetail.collect.simulate.simulation import simulate
+from dovetail.core.errors import ConfigError
+from dovetail_device.ledger import terms_of
+from dovetail_device.session import limit, open_device, read_value, submit
+from dovetail_protocol.dummies import delta_of_each
+
+HEIGHT = {"private": "height", "lower": 140.0, "upper": 200.0}
+WEIGHT = {"other": "weight", "other_lower": 50.0, "other_upper": 100.0}
+
+
+def document(ask: str, settings: Mapping[str, Any], trust: str, *, people: int, rounds: int = 1) -> dict[str, Any]:
+    question = question_about(ask, HEIGHT, settings, name="a test")
+    k, symbols = question.domain["k"], question.symbols
+    asked = asked_of(question, private="height", settings=settings, k=k)
+    found: dict[str, Any] = {
+        "schema_version": 1,
+        "id": "body",
+        "question": "How tall are you?",
+        "asks": asked.stated(),
+        "randomizer": {"name": "krr", "k": k, "epsilon": 4.0},
+        "batch": {"minimum": people},
+        "promise": {"delta": 1e-2, "device_budget": 4.0 * rounds},
+    }
+    if trust == "local":
+        return found
+    found["randomizer"] = {"name": "none", "k": k}
+    found["promise"] |= {"trust": trust, "device_budget": 400.0}
+    if trust == "users":
+        rate = user_dummies_for(k=k, epsilon=8.0, delta=1e-2, honest=people, symbols=symbols).rate
+        found["dummies"] = {"epsilon": 8.0, "delta": 1e-2, "rate": rate}
+        found["promise"]["assumed_honest"] = people
+    else:
+        delta = delta_of_each(1e-2, symbols)
+        reach = dummies_for_rounds(k=k, epsilon=8.0, delta=delta, rounds=1, law="geometric").reach
+        found["dummies"] = {"epsilon": 8.0, "delta": delta, "reach": reach}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ask", "settings", "trust"),
+    [
+        pytest.param("covariance", WEIGHT, "local", marks=pytest.mark.exhaust),
+        pytest.param("distribution", {"bins": 8, "levels": 2}, "shuffler", marks=pytest.mark.exhaust),
+        pytest.param("distribution", {"bins": 4, "levels": 2}, "users", marks=pytest.mark.exhaust),
+    ],
+)
+def test_every_symbol_of_every_person_is_counted_once_whatever_crashes(
+    ask: str, settings: dict[str, Any], trust: str
+) -> None:
+    people = 90 if trust == "users" else 30
+    asked = document(ask, settings, trust, people=people * 5 // 6, rounds=2) | {"rounds": schedule(2)}
+    world = ThrowawayCampaign.of(asked, people)
+    found = simulate(world, faults=FaultRates(loss=0.1, duplicate=0.1, delay=0.1, crash=0.002), seed=1)
+    assert found.sound and found.results
+    assert sum(result.n for result in found.results) == found.verdict.batched > people
+    for result in found.results:
+        assert result.truth.shape == result.value.shape
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffler", "users"])
+def test_what_is_asked_is_told_in_words_before_anybody_takes_part(trust: str) -> None:
+    world = ThrowawayCampaign.of(document("covariance", WEIGHT, trust, people=60), 1)
+    facts = {fact.name: fact.words for fact in explain(world.campaign).lines}
+    assert "for covariance: height (140 to 200) and weight (50 to 100), as one symbol of 4" in facts["answer"]
+    assert ("--trust " + trust in facts["one report"]) == (trust != "local")
+
+
+def test_several_values_are_read_from_one_line() -> None:
+    campaign = ThrowawayCampaign.of(document("covariance", WEIGHT, "local", people=2), 1).campaign
+    assert read_value("172, 68.5", campaign) == [172, 68.5]
+
+
+@pytest.mark.exhaust
+@pytest.mark.parametrize("via", ["http", "mqtt"])
+def test_a_covariance_is_asked_over_the_network(via: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    people = 40
+    broker: Mosquitto | None = request.getfixturevalue("mosquitto") if via == "mqtt" else None
+    asked = document("covariance", WEIGHT, "shuffler", people=people)
+    asked |= {"rounds": {"schedule": "manual", "count": 1}, "batch": {"minimum": people, "close_at": people}}
+    site = Deployment.of(asked, tmp_path / "site", devices=people, broker=None if broker is None else broker.url)
+    site.write()
+    campaign = site.folder / "campaign.toml"
+    with (
+        run_servers(site),
+        closing(httpx.Client(base_url=site.analyzer, trust_env=False, timeout=PATIENCE)) as client,
+    ):
+        for slot in range(people):
+            limit(site.device(slot), total=10.0, per_question=10.0)
+            with open_device(campaign, site.device(slot), via=via, trust="shuffler") as device:
+                held = {"height": 150.0 + slot, "weight": 55.0 + slot}
+                assert submit(device, held, 1, patience=PATIENCE).state == "accepted"
+
+        def told() -> Any:
+            headers = {"Authorization": f"Bearer {site.token}"}
+            return client.get("/v1/campaigns/body/estimates", headers=headers).json()["estimates"]
+
+        (found,) = until(told)
+    assert found["measure"] == "covariance" and found["n"] == people
+    assert np.isfinite(found["groups"][0]["value"]).all()
+
+
+def test_a_device_answers_as_it_is_among_the_dummies_of_the_shuffler_only_where_its_user_says_so(
+    tmp_path: Path,
+) -> None:
+    site = Deployment.of(document("covariance", WEIGHT, "shuffler", people=2), tmp_path / "site", devices=1)
+    site.write()
+    campaign = site.folder / "campaign.toml"
+    for trust in (None, "users"):
+        with (
+            pytest.raises(ConfigError, match=r"among dummies of the shuffler.*--trust shuffler"),
+            open_device(campaign, site.device(0), trust=trust),
+        ):
+            pass
+    with open_device(campaign, site.device(0), trust="shuffler") as device:
+        assert device.campaign.charged == 8.0
+
+
+def test_a_covariance_is_no_percentage() -> None:
+    group = {"labels": ["covariance"], "value": [0.25], "standard_error": [0.1], "interval": [[0.0, 0.5]], "n": 9}
+    assert not any("%" in cell for row in _rows(group, "covariance") for cell in row)
+    assert any("%" in cell for row in _rows(group, "share") for cell in row)
+
+
+def test_no_version_asks_something_else() -> None:
+    made = [
+        ThrowawayCampaign.of(document(ask, WEIGHT | {"points": 3}, "local", people=2) | {"version": version}, 1)
+        for version, ask in enumerate(("covariance", "covariance", "correlation"), start=1)
+    ]
+    first, second, other = (replace(each.campaign, owner=made[0].campaign.owner) for each in made)
+    assert terms_of(first) == terms_of(second) != terms_of(other)
+    require_same_terms(first, second)
+    with pytest.raises(ConfigError, match="`asked` differs between the versions 1 and 3"):
+        require_same_terms(first, other)

@@ -1,0 +1,112 @@
+"""How far sums of shares lie off, against the laws of small batches written out."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.estimate import sum_reach
+from dovetail.core.noise import Noise, People
+from dovetail.noise.classes import EpsilonClasses
+from dovetail.noise.local import Local
+from dovetail.noise.shuffler import ShufflerNoise
+from dovetail.noise.users import UserNoise
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.sampling.open_reports import OpenAnswers
+from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
+
+N, HELD, TAILS = 12, 5, (0.2, 0.025, 0.001)
+WEIGHTS, SIZES = np.array([[0.75, -0.25]]), np.array([[2.0, 1.0]])
+ANYBODY = People(N, pl.DataFrame())
+DUMMIES = Dummies(3, 2.0, 1e-2)
+
+
+def of_dummies(scale: float) -> Iterator[tuple[float, float]]:
+    law = DUMMIES.noise.weights
+    for drawn in product(range(len(law)), repeat=3):
+        z = np.array(drawn) - DUMMIES.reach
+        yield scale * (0.75 * (z[0] + z[1]) - 0.25 * z[2]), float(np.prod([law[one] / sum(law) for one in drawn]))
+
+
+def of_reports() -> Iterator[tuple[float, float]]:
+    channel = KRR(3, 1.5).channel()
+    outside, inside = 2 * channel.s, 2 * channel.s + channel.contrast
+    for far, near in product(range(N - HELD + 1), range(HELD + 1)):
+        mass = binom.pmf(far, N - HELD, outside) * binom.pmf(near, HELD, inside)
+        yield (far + near - (N - HELD) * outside - HELD * inside) / channel.contrast / N, float(mass)
+
+
+def of_people() -> Iterator[tuple[float, float]]:
+    rate = 0.5
+    for two in range(N + 1):
+        for one in range(N + 1 - two):
+            mass = binom.pmf(two, N, 2 * rate / 3) * binom.pmf(one, N - two, (rate / 3) / (1 - 2 * rate / 3))
+            yield (0.75 * (two - N * 2 * rate / 3) - 0.25 * (one - N * rate / 3)) / N, float(mass)
+
+
+def of_both() -> Iterator[tuple[float, float]]:
+    scale = 1.0 / KRR(3, 1.5).channel().contrast / N
+    listed = list(of_reports())
+    for x, mass in of_dummies(scale):
+        yield from ((x + y, mass * more) for y, more in listed)
+
+
+CASES: list[tuple[Noise, list[tuple[float, float]]]] = [
+    (ShufflerNoise(DUMMIES, OpenAnswers(3)), list(of_dummies(1.0 / N))),
+    (Local(KRR(3, 1.5)), list(of_reports())),
+    (UserNoise(UserDummies(3, 0.5), OpenAnswers(3)), list(of_people())),
+    (ShufflerNoise(DUMMIES, KRR(3, 1.5)), list(of_both())),
+]
+
+
+@pytest.mark.parametrize(("noise", "law"), CASES, ids=["dummies", "krr", "people", "krr and dummies"])
+def test_errors_lie_within_their_reach_and_not_far_within(noise: Noise, law: list[tuple[float, float]]) -> None:
+    places, masses = np.array(law).T
+    assert masses.sum() == pytest.approx(1.0) and places @ masses == pytest.approx(0.0, abs=1e-9)
+    sigma = np.sqrt(places**2 @ masses)
+    said = float(noise.deviation(WEIGHTS, SIZES, ANYBODY)[0])
+    assert sigma <= said * (1.0 + 1e-9)
+    for tail in TAILS:
+        below, above = (
+            float(np.ravel(one)[0]) for one in noise.reach(WEIGHTS, SIZES, np.array([HELD]), ANYBODY, tail=tail)
+        )
+        for side, reach in ((-places, below), (places, above)):
+            assert masses[side > reach].sum() <= tail
+            near = reach - 0.11 * said  # twice what smoothing adds, and a step of the grid
+            assert masses[side > near].sum() >= tail * 0.9 or near < 0.0
+
+
+def test_sums_of_one_law_share_it() -> None:
+    """Rows that are mirrored, or ordered otherwise, are worked out once and get the same."""
+    noise = CASES[0][0]
+    weights = np.array([[0.75, -0.25], [0.25, -0.75], [-0.25, 0.75], [0.5, -0.5]])
+    sizes = np.array([[2.0, 1.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])
+    below, above = noise.reach(weights, sizes, np.array([0]), ANYBODY, tail=0.1)
+    assert below[0] == below[1] == below[2] == above[0] and below[3] != below[0]
+    for row in range(4):
+        alone = noise.reach(weights[row : row + 1], sizes[row : row + 1], np.array([0]), ANYBODY, tail=0.1)
+        assert alone[0][0] == below[row]
+
+
+def test_the_characteristic_function_of_a_dummy_is_that_of_its_law() -> None:
+    places, masses = DUMMIES.noise.error_law(1.0)
+    angles = np.linspace(-9.0, 9.0, 41)
+    np.testing.assert_allclose(
+        DUMMIES.noise.characteristic(angles), np.cos(np.outer(angles, places)) @ masses, atol=1e-13
+    )
+
+
+def test_both_sides_of_a_skew_error_are_told() -> None:
+    below, above = sum_reach(
+        lambda t: np.exp(-1j * t) / (1 - 1j * t), np.ones(1), 0.025
+    )  # exponential, less its mean
+    assert 0.9746 <= below[0] < 0.9746 + 0.06 and 2.6888 <= above[0] < 2.6888 + 0.06
+
+
+def test_an_epsilon_by_class_says_why_it_has_none() -> None:
+    with pytest.raises(UnsupportedError, match="who of which kind"):
+        EpsilonClasses(3, "class", {"a": 0.5}, 2.0).reach(WEIGHTS, SIZES, np.array([1]), ANYBODY, tail=0.1)
