@@ -19,9 +19,10 @@ from dovetail.cli.main import app
 from dovetail.core.errors import ConfigError, DataError, OutputError, StorageError, UnsupportedError
 from dovetail.engine import run
 from dovetail.engine.publication import Manifest, Staging, digest_of, read_manifest, verify
-from dovetail.engine.rows import Secret
-from dovetail.ledger.releases import ReleaseLedger
+from dovetail.engine.rows import People, Secret
+from dovetail.ledger.releases import ReleaseLedger, fingerprints
 from dovetail.report.document import PrivacyReport
+from dovetail.table.reader import as_text
 
 
 @pytest.fixture
@@ -119,6 +120,16 @@ def test_releases_in_memory_and_in_files_know_each_other(place: Path) -> None:
     with pytest.raises(UnsupportedError, match="Exactly these people were released before with --engine"):
         dt.run(settings, ledger=place / "ledger")
     assert dt.run(settings, ledger=place / "ledger", new_release=True).document()["release"]["total_epsilon"] == 4.0
+
+
+@pytest.mark.parametrize("kind", [pl.Int64, pl.Float64, pl.String, pl.Decimal(38, 2), pl.Float32, pl.UInt64])
+@pytest.mark.parametrize("first", [0, 2**53, 2**60])
+def test_the_ledger_knows_people_by_one_text_whatever_the_engine(kind: Any, first: int) -> None:
+    ids = pl.int_range(300, dtype=pl.Int64, eager=True) * 256 + first
+    column, key = ids.cast(kind), bytes(32)
+    known = fingerprints((name.encode() for name in as_text(column)), key)
+    assert People(key).prints(column).tolist() == known.tolist()
+    assert len({*known.tolist()}) == column.n_unique()
 
 
 @pytest.mark.exhaust

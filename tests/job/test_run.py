@@ -18,6 +18,7 @@ from dovetail.core.estimate import Estimate
 from dovetail.core.missing import Missing
 from dovetail.job.evaluate import shares_of
 from dovetail.report.document import MeasuredAttack, PrivacyReport
+from dovetail.table.reader import as_text
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
 NEAR_AGE = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
@@ -297,6 +298,47 @@ def test_people_are_recognised_whether_their_numbers_came_as_text_or_not(tmp_pat
     for name, releases in (("t.csv", 1), ("t.parquet", 2)):
         report = dt.run(release(data={"path": str(tmp_path / name)}), ledger=tmp_path / "ledger")
         assert report.document()["release"]["releases"] == releases
+
+
+BIG = 2**53
+KINDS = {"whole": pl.Int64, "float": pl.Float64, "text": pl.String, "decimal": pl.Decimal(38, 2)}
+
+
+def of_people(first: int, kind: str, place: Path, *, step: int = 2) -> dict[str, Any]:
+    """A release of 300 people whose ids are whole numbers above 2^53, held as `kind`."""
+    people = survey(300).with_columns(id=(pl.int_range(300, dtype=pl.Int64) * step + first).cast(KINDS[kind]))
+    people.write_parquet(place) if place.suffix == ".parquet" else people.write_csv(place)
+    return release(data={"path": str(place)}, estimate={"by": []})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("kind", ["whole", "text"])
+def test_large_ids_are_different_people_where_one_double_holds_both(kind: str, suffix: str, tmp_path: Path) -> None:
+    for number, first in enumerate((BIG, BIG + 1)):  # even ids, then odd ones
+        config = of_people(first, kind, tmp_path / f"{number}{suffix}")
+        assert dt.run(config, ledger=tmp_path / "ledger").document()["release"]["releases"] == 1
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("kind, least", [("float", BIG), ("float", 2**60), ("text", 2**60), ("decimal", BIG)])
+def test_large_ids_are_the_same_people_however_a_file_holds_them(
+    kind: str, least: int, suffix: str, tmp_path: Path
+) -> None:
+    """Doubles from 1e16 on are written with an exponent, the smaller ones with a point."""
+    first = dt.run(of_people(least, "whole", tmp_path / "whole.csv", step=256), ledger=tmp_path / "ledger")
+    again = dt.run(of_people(least, kind, tmp_path / f"other{suffix}", step=256), ledger=tmp_path / "ledger")
+    assert again.document()["release"] == first.document()["release"], "the same table under the same terms"
+
+
+def test_a_number_has_one_spelling_and_another_number_has_another() -> None:
+    """Doubles above 2^53 are whole numbers, written in all their digits."""
+    alike = ["9007199254740994", "9.007199254740994e15", "9007199254740994.0", "+09007199254740994"]
+    assert set(as_text(pl.Series(alike))) == {"9007199254740994"}
+    assert as_text(pl.Series([2.0**60, -(2.0**53), float("inf")])).to_list() == [str(2**60), str(-(2**53)), "inf"]
+    apart = [BIG + step for step in range(9)] + [2**63 - 1, 2**63 - 2, -BIG, -BIG - 1, 1, 0]
+    assert as_text(pl.Series(apart)).n_unique() == as_text(pl.Series(map(str, apart))).n_unique() == len(apart)
+    assert as_text(pl.Series(["1", "01", "1.0", "nan", "1e400"])).to_list() == ["1.0"] * 3 + ["NaN", "inf"]
+    assert as_text(pl.Series(["7", str(BIG), "seven"])).to_list() == ["7", str(BIG), "seven"], "names, not numbers"
 
 
 @pytest.mark.exhaust

@@ -21,7 +21,7 @@ from dovetail.core.errors import DataError, StorageError
 from dovetail.core.keyed_hash import keyed_hashes
 from dovetail.table.arrays import rows_of_arrays
 from dovetail.table.data_section import RULES, DataSection
-from dovetail.table.reader import Further, are_numbers, columns_of
+from dovetail.table.reader import Further, are_numbers, columns_of, one_spelling
 from dovetail.table.spelling import absent
 
 # Who stands in a row: an id that keys the row's randomness, and the print by which a ledger knows people.
@@ -58,9 +58,7 @@ class People:
         """What the release ledger keeps of people: the same for the same name, whatever the table."""
         text = column.cast(pl.String)
         if self.numbers or column.dtype.is_numeric():
-            spelled = column if column.dtype.is_numeric() else text.cast(pl.Float64, strict=False)
-            number = spelled.cast(pl.Float64).cast(pl.String)
-            text = number if not number.null_count() else number.fill_null(text)
+            text = one_spelling(text).fill_null(text)
         return _hashes(text, self.key, 8).view(np.uint64).reshape(-1)
 
     def kinds(self, column: pl.Series) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -172,8 +173,26 @@ def canonical(frame: pl.DataFrame) -> bytes:
 def as_text(column: pl.Series) -> pl.Series:
     """One text for one content: a number is the same whether a file holds it as text or as a number."""
     text = column.cast(pl.String)
+    numbers = one_spelling(text)
+    return numbers if numbers.null_count() == text.null_count() else text
+
+
+def one_spelling(text: pl.Series) -> pl.Series:
+    """One text for each number, whatever digits, zeros and exponents spell it; null for a text that is no number.
+
+    >>> one_spelling(pl.Series(["07", "9007199254740993", "9.007199254740994e15", "no"])).to_list()
+    ['7.0', '9007199254740993', '9007199254740994', None]
+    """
     numbers = text.cast(pl.Float64, strict=False)
-    return numbers.cast(pl.String) if numbers.null_count() == text.null_count() else text
+    spelled = numbers.cast(pl.String)
+    # from 2^53 on whole numbers share a double: their digits tell them apart
+    large = (numbers.is_not_nan() & (numbers.abs() >= 2.0**53)).arg_true()
+    if not len(large):
+        return spelled
+    digits = text.gather(large).str.replace(r"^\+?(-?)0*(\d+?)(?:\.0*)?$", "$1$2")
+    others = (~digits.str.contains(r"^-?\d+$")).arg_true()
+    exact = [str(int(one) if isfinite(one) else one) for one in numbers.gather(large).gather(others)]
+    return spelled.scatter(large, digits.scatter(others, exact))
 
 
 def table_of(data: DataSection, table: Any = None) -> pl.DataFrame:
