@@ -1,5 +1,6 @@
 """The command line reads and writes plain files, speaks JSON, and answers every mistake with one line."""
 
+import errno
 import json
 import os
 import re
@@ -422,6 +423,23 @@ def test_an_unexpected_fault_is_one_line_and_status_one(
     monkeypatch.setattr("dovetail.leak.vulnerability.vulnerability", lambda *a, **k: 1 / 0)
     assert invoke(["leak", "--n", "10", "--k", "3", "--p", "0.9"]) == 1
     assert capsys.readouterr().err.startswith("error: internal fault, ZeroDivisionError")
+
+
+def test_a_refusal_of_the_system_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "reports.parquet")
+
+    monkeypatch.setattr("dovetail.leak.vulnerability.vulnerability", refuse)
+    assert invoke(["leak", "--n", "10", "--k", "3", "--p", "0.9"]) == 1
+    assert capsys.readouterr().err == "error: reports.parquet: the system refused: Input/output error.\n"
+
+
+def test_a_huge_value_is_not_repeated_and_the_remedy_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([*ACCOUNT, "--epsilon0", "x" * 100_000]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and len(said) < 1300 and "see dovetail account --help" in said
 
 
 # --- interruptions -------------------------------------------------------------------------------------------------

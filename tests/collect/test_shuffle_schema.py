@@ -131,6 +131,11 @@ def test_a_key_of_two_lines_is_refused_in_one() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_batch_of_more_reports_than_can_be_counted_is_refused_by_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"^`batch.minimum` must be at most 1,000,000,000,000, got 1e\+308\.$"):
+        draft_campaign(toml(changed(document(), "batch", {"minimum": 1e308})))
+
+
 def test_nobody_works_with_a_wrong_shuffle_table(tmp_path: Path) -> None:
     made, held = campaign({"shuffle": LABELS | {"shuffler": "planar"}})
     shuffler = RoleKeys("shuffler", signing=held.shuffler_signing, opening=held.shuffler)

@@ -1,13 +1,25 @@
 """A configuration says one thing, and every mistake in it gets one clear line."""
 
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from tomllib import TOMLDecodeError
 
 import pytest
 from tests.job.surveys import rehearsal, release
+from tests.tiers import tiered
 
-from dovetail.core.errors import ConfigError
+from dovetail.audit.claim import read_claims
+from dovetail.collect.analyzer.analyzer import AnalyzerConfig
+from dovetail.collect.campaign.terms import draft_campaign
+from dovetail.collect.issuer.issuer_config import IssuerConfig
+from dovetail.collect.shuffler.shuffler_config import ShufflerConfig
+from dovetail.core.errors import ConfigError, UnsupportedError
 from dovetail.job.config import load_config, parse_config
 from dovetail.job.questions import questions_of
+from dovetail.table.data_section import parse_section
 
 SAMPLES = Path(__file__).parent.parent.parent / "docs" / "samples"
 
@@ -30,7 +42,7 @@ MISTAKES = {
     ),
     "wrong type": (
         rehearsal(randomize={"epsilon": "two"}),
-        r"`randomize\.epsilon` must be a valid number, got 'two'",
+        r"`randomize\.epsilon` must be a number, got 'two'",
     ),
     "epsilon zero": (rehearsal(randomize={"epsilon": 0.0}), r"`randomize\.epsilon` must be greater than 0, got 0\.0"),
     "epsilon negative": (rehearsal(randomize={"epsilon": -1.0}), r"`randomize\.epsilon` must be greater than 0"),
@@ -77,6 +89,55 @@ def test_a_mistake_gets_one_clear_line(mistake: str) -> None:
         parse_config(raw, name="survey.toml")
     for line in str(caught.value).splitlines():
         assert line.startswith("survey.toml: ")
+
+
+STRANGE = ["[]", "{}", '""', "-1", "nan", "1e400", f'"{"x" * 10_000}"', "true", "0.5", "[[1]]", "2020-01-01", "[1, 1]"]
+
+
+def with_each_key_changed(text: str, value: str) -> Iterator[str]:
+    """The same file with one of its keys after the other, also those in comments, set to a value."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if (key := re.match(r"(?:#{1,2} )?([a-z_0-9]+) *= *", line)) and not line.startswith("# signed"):
+            yield "\n".join([*lines[:number], f"{key[1]} = {value}", *lines[number + 1 :]])
+
+
+def read_claims_of(text: str, place: Path) -> None:
+    place.write_text(text)
+    for claim in read_claims(place):
+        with suppress(UnsupportedError):
+            claim.audit()
+
+
+def read_questions_of(text: str, place: Path) -> None:
+    place.write_text(text)
+    questions_of(place)
+
+
+READERS: dict[str, Callable[[str, Path], object]] = {
+    "claims": read_claims_of,
+    "questions": read_questions_of,
+    "campaign": lambda text, _: draft_campaign(text.partition("# signed")[0].encode()),
+    **{
+        name: lambda text, place, kind=kind: parse_section(kind, tomllib.loads(text), name=str(place))
+        for name, kind in {"shuffler": ShufflerConfig, "analyzer": AnalyzerConfig, "issuer": IssuerConfig}.items()
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "sample",
+    tiered(sorted(SAMPLES.glob("**/*.toml")), first=lambda path: path.stem != "claims"),
+    ids=lambda path: path.stem,
+)
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: value[:12])
+def test_a_strange_value_of_any_key_is_taken_or_refused_in_words(sample: Path, value: str, tmp_path: Path) -> None:
+    read = READERS.get(sample.stem, lambda text, place: parse_config(tomllib.loads(text), name=str(place)))
+    for text in with_each_key_changed(sample.read_text(), value):
+        try:
+            read(text, tmp_path / sample.name)
+        except (ConfigError, TOMLDecodeError) as refusal:
+            assert not re.search("a valid (string|list|number|integer|boolean|dictionary)|NoneType", str(refusal))
 
 
 def test_files_that_are_no_configuration_are_named(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_another_dimension_is_told_with_both_numbers() -> None:
     ("name", "words"),
     [("no.npy", "no such file"), ("objects.npy", "not readable as arrays"), ("text.npy", "not readable as arrays"),
      ("flat.npy", r"got shape \(4,\)"), ("other.npz", "has no array 'gradient'"), ("t.csv", "save it as Parquet"),
-     ("few.npz", "names 2 people for 3 arrays")],
+     ("few.npz", "names 2 people for 3 arrays"), ("x" * 999 + ".csv", "cannot be read")],
 )  # fmt: skip
 def test_files_that_hold_no_arrays_are_refused_in_one_line(tmp_path: Path, name: str, words: str) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}, []], dtype=object), allow_pickle=True)

@@ -19,7 +19,7 @@ from dovetail.cli.options import add_verbs, as_share, given, number
 from dovetail.cli.output import Facts, Force, Grid, Json, description_of, show
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.cli.run import write_dossier
-from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.errors import ConfigError, DataError, ParameterError
 
 if TYPE_CHECKING:
     from dovetail.audit.claim import AuditedClaim, FiledClaim
@@ -161,7 +161,10 @@ def _claims(
     with progress_bar(hidden=as_json) as progress:
         for done, claim in enumerate(claims):
             progress("claims", done, len(claims))
-            judged.append((claim, claim.audit()))
+            try:
+                judged.append((claim, claim.audit()))
+            except ConfigError as error:
+                raise ConfigError(f"{file}: {error}") from None
     failed = [claim.name for claim, found in judged if claim.fails(found, strict=strict)]
     documents = [
         {"name": claim.name, **found.document(), "expect": claim.expect, "claimed_in": claim.source,

@@ -19,6 +19,7 @@ from dovetail_protocol.terminal_text import printable
 
 BAD_INPUT, FAILED = 2, 1
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
+_LONGEST = 1200  # letters of an error
 
 app = typer.Typer(
     name="dovetail",
@@ -105,7 +106,8 @@ def invoke(arguments: list[str]) -> int:
             return 0
         return left.code if isinstance(left.code, int) else 0
     except OSError as error:
-        return _fail(f"the system refused: {error.strerror or error}.", FAILED)
+        named = "" if error.filename is None else f"{error.filename}: "
+        return _fail(f"{named}the system refused: {error.strerror or error}.", FAILED)
     except Exception as error:
         if os.environ.get("DOVETAIL_DEBUG"):
             raise
@@ -147,5 +149,10 @@ def _as_typed(message: str, arguments: list[str]) -> str:
 def _fail(message: str, status: int) -> int:
     error = "\x1b[1;31merror:\x1b[0m" if is_terminal(sys.stderr) and not os.environ.get("NO_COLOR") else "error:"
     for line in message.splitlines() or [""]:
-        print(error, printable(line), file=sys.stderr)
+        print(error, _shortened(printable(line)), file=sys.stderr)
     return status
+
+
+def _shortened(line: str) -> str:
+    """Leave out the middle of a line that repeats a huge value; its ends say what is wrong and what to do."""
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 4 :]}"

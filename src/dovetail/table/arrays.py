@@ -21,6 +21,7 @@ from dovetail.table.reader import (
     Survey,
     as_text,
     columns_of,
+    is_text_file,
     numeric,
     refuse_duplicates,
     refuse_missing,
@@ -84,7 +85,7 @@ def _given(data: DataSection, table: Any) -> tuple[Any, pl.DataFrame]:
     suffix = "" if data.path is None else Path(data.path).suffix.lower()
     if isinstance(table, np.ndarray) or (table is None and suffix in NUMPY):
         return _from_numpy(data, table)
-    if table is None and data.path is not None and suffix not in (".parquet", ".pq") and Path(data.path).is_file():
+    if table is None and data.path is not None and is_text_file(data.path):
         raise DataError(f"{data.path}: [vector] needs a column of arrays: save it as Parquet, .npy or .npz.")
     frame = columns_of(table_of(data, table), data, arrays=True)[0]
     return frame[data.private], frame.drop(data.private)

@@ -313,6 +313,16 @@ def _as_validation(problem: ValueError, section: type[Section]) -> ValidationErr
     )
 
 
+_WANTED = {
+    "a valid string": "a text",
+    "a valid list": "a list",
+    "a valid dictionary": "a table",
+    "a valid number": "a number",
+    "a valid integer": "a whole number",
+    "a valid boolean": "true or false",
+}
+
+
 def _line(item: Any, root: type[Section], at: str) -> str:
     location = ".".join([*([at] if at else []), *(str(part) for part in item["loc"])])
     if item["type"] == "unknown_key":
@@ -331,6 +341,7 @@ def _line(item: Any, root: type[Section], at: str) -> str:
     if item["type"] in ("model_type", "model_attributes_type"):
         return f"`{location}` must be a table, such as [section] or {{ key = value }}, got {item['input']!r}."
     wanted = item["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
+    wanted = _WANTED.get(wanted.partition(", ")[0], wanted)
     return f"`{location}` must be {wanted}, got {item['input']!r}."
 
 
