@@ -79,7 +79,10 @@ BROKEN = {
     "no claim": ("[[claim]]\nepsilon0 = 1", "claim 'claim 1' needs `epsilon`"),
     "no verdict": ('[[claim]]\nepsilon = 1\nexpect = "true"', "`expect` must be one of impossible"),
     "a number for a name": ("[[claim]]\nepsilon = 1\nname = 5", "must be texts"),
-    "a wrong number": ('[[claim]]\nname = "ours"\nepsilon = 1\nepsilon0 = -1', "claims.toml: claim 'ours': `epsilon0` must be"),
+    "a wrong number": (
+        '[[claim]]\nname = "ours"\nepsilon = 1\nepsilon0 = -1',
+        "claims.toml: claim 'ours': `epsilon0`",
+    ),
     "one name twice": ('[[claim]]\nname = "a"\nepsilon = 1\n' * 2, "two claims have the name 'a'"),
 }
 

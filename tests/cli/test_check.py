@@ -1,7 +1,10 @@
 """`dovetail check` lists every problem of a table at once, and what it writes is what `run` takes."""
 
 import json
+import re
 import tomllib
+from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 from tests.cli.messy_tables import TABLES, Messy
+from tests.tiers import one_in
 
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
@@ -174,6 +178,50 @@ def test_a_parquet_file_is_checked_too(capsys: pytest.CaptureFixture[str]) -> No
     assert ("stops", "all values mean one label") in found
     assert invoke(["run", "t.toml"]) == 2
     assert "has one category, 'A'; a constant needs no collection" in capsys.readouterr().err
+
+
+COLUMNS = {
+    "lists": pl.Series([[1, 2]] * 40), "structs": pl.Series([{"a": 1}] * 40), "arrays": pl.Series([[1.0, 2.0]] * 40),
+    "dates": pl.Series([date(2020, 1, 1 + row % 5) for row in range(40)]),
+    "durations": pl.Series([timedelta(seconds=row % 5) for row in range(40)]),
+    "decimals": pl.Series([Decimal(row % 5) / 4 for row in range(40)]), "booleans": pl.Series([True, False] * 20),
+    "categoricals": pl.Series(["a", "b"] * 20, dtype=pl.Categorical), "nothing": pl.Series([None] * 40),
+    "bytes": pl.Series([b"a", b"b"] * 20), "huge": pl.Series([1e308, -1.7e308, 0.0, 1.0] * 10),
+    "tiny": pl.Series([5e-324, 1.0] * 20), "infinite": pl.Series([float("inf"), 1.0, 2.0, float("-inf")] * 10),
+    "gaps": pl.Series([float("nan"), 1.0] * 20), "texts": pl.Series(["x" * 5000, ""] * 20),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", one_in(5, COLUMNS))
+@pytest.mark.parametrize("role", ["private", "public", "person"])
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_column_of_any_type_is_checked_and_run_or_refused_in_one_line(
+    kind: str, role: str, numeric: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = {"who": range(40), "said": ["no", "yes"] * 20, "age": [20, 21] * 20}
+    pl.DataFrame({**people, "odd": COLUMNS[kind]}).write_parquet("survey.parquet")
+    roles = {"private": "said", "person": "who", "public": "age"} | {role: "odd"}
+    bounds = ["--lower", "0", "--upper", "1"] if numeric and role == "private" else []
+    found = check(capsys, "survey.parquet", *(word for name in roles for word in (f"--{name}", roles[name])), *bounds)
+    problems(found)
+    assert not any(re.search(r"rows? ?$", problem["where"]) for problem in found["problems"]), "rows without a number"
+    status = invoke(["run", "survey.toml", "--out", "report"])
+    said = capsys.readouterr().err.strip()
+    assert (status, said) == (0, "") or (status == 2 and said.startswith("error: ") and "\n" not in said)
+
+
+def test_infinite_numbers_stop_a_run_until_they_are_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = [float("inf"), 0.25, float("-inf"), 0.5] * 50
+    pl.DataFrame({"score": numbers}).write_parquet("survey.parquet")
+    found = check(capsys, "survey.parquet", "--private", "score")
+    stops = [problem for problem in found["problems"] if problem["status"] == "stops"]
+    assert [problem["what"].split(",")[0] for problem in stops] == ["50 values are inf", "50 values are -inf"]
+    assert invoke(["run", "survey.toml"]) == 2 and "let `dovetail check` say" in capsys.readouterr().err
+    for problem in stops:
+        settings = [word for line in problem["fixes"][0]["set"] for word in ("--set", line)]
+        assert invoke(["check", "survey.toml", *settings]) == 0
+    capsys.readouterr()
+    assert held(read("survey.toml")) == {"mean": 0.375}
 
 
 def test_odd_names_survive_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:

@@ -309,7 +309,8 @@ def check_table(
     known = asked.private in look.columns
     domain = domain_of(look, asked, labels.get(str(asked.private), {})) if known else Domain()
     how = look.style.model_copy(update={"labels": labels})
-    public = {name: _as_released(look.frame[name], how, ranges.get(name)) for name in asked.public}
+    shown = [name for name in asked.public if name in look.columns]
+    public = {name: _as_released(look.frame[name], how, ranges.get(name)) for name in shown}
     private = look.frame[asked.private] if asked.private is not None and known else None
     problems += [*repeated, *domain.problems, *public_problems(public, private)]
     settings = {

@@ -21,7 +21,7 @@ from dovetail.table.data_section import (
     toml_value,
 )
 from dovetail.table.reader import missing_values, rows_of
-from dovetail.table.spelling import read_numbers, spelling_of, without_missing
+from dovetail.table.spelling import absent, read_numbers, spelling_of, without_missing
 
 EMAIL = r"^\s*[^@\s]+@[^@\s]+\.[a-zA-Z]{2,}\s*$"
 PHONE = "|".join(
@@ -378,7 +378,7 @@ def missing_problems(column: Column, series: pl.Series, spelled: list[str], aske
         return
     how = f" (blank, or {quoted(spelled)})" if spelled else ""
     what, where = missing_values(column.missing, column.n) + how, column_called(column.name)
-    where += f", {first_rows(series.is_null())}"
+    where += f", {first_rows(absent(series))}"
     yield Problem(what, where, *_remedy(column, asked))
 
 

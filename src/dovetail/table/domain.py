@@ -58,7 +58,8 @@ def public_bounds(name: str, units: Sequence[str]) -> tuple[float, float] | None
 
 def suggested_bounds(numbers: pl.Series) -> tuple[float, float]:
     """Round bounds about all numbers, coarse, and read off the table all the same."""
-    low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+    finite = numbers.filter(numbers.is_finite())
+    low, high = float(finite.min() or 0.0), float(finite.max() or 0.0)  # type: ignore[arg-type]
     lower = 0.0 if low >= 0 else -_round_up(-low)
     upper = 0.0 if high <= 0 < -low else _round_up(max(high, 0.0))
     return (lower, upper) if lower < upper else (lower, lower + 1.0)
@@ -78,7 +79,10 @@ def bound_problems(
     """Numbers outside bounds that are declared or known, codes for no answer among them, and outliers inside."""
     lower, upper = bounds
     number = column.values["number"]
-    outside = (number < lower) | (number > upper)
+    for infinite in (math.inf, -math.inf):
+        if (number == infinite).any():
+            yield from code_problems(column, infinite, asked, stops=True)
+    outside = ((number < lower) | (number > upper)) & number.is_finite()
     often = column.values.filter(outside & (column.values["count"] > 1))["number"].to_list()
     code = next((code for code in CODES if code in often), None)
     if code is not None:

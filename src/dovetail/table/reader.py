@@ -402,7 +402,7 @@ def numeric(column: pl.Series) -> NDArray[np.float64]:
     bad = numbers.is_null() | ~numbers.is_finite()
     if bad.any():
         rows = bad.arg_true()
-        hint = ""
+        hint = "; correct the table, or let `dovetail check` say what they may stand for"
         if column.dtype == pl.String and column.filter(bad).str.contains(r"\d[.,\x{27}\s]\d|\d\s*[%\p{Sc}]").any():
             hint = "; `decimal`, `thousands` and `units` in [data], or --decimal, say how numbers are spelled"
         raise DataError(
