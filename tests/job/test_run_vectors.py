@@ -2,6 +2,7 @@
 
 import json
 import math
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,60 @@ def test_files_that_hold_no_arrays_are_refused_in_one_line(tmp_path: Path, name:
         dt.run(given)
 
 
+ODD = {
+    "one number": np.array(1.0), "two columns": np.zeros((N, 2)), "seconds": np.zeros(N, "m8[s]"),
+    "records": np.zeros(N, [("a", float)]), "bytes": np.full(N, b"a"), "complex": np.zeros(N, complex),
+    "long doubles": np.zeros(N, np.longdouble),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("role", ["person", "public"])
+def test_arrays_that_name_nobody_are_refused_by_shape_and_type(odd: str, role: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", gradient=arrays(), odd=ODD[odd])
+    data: dict[str, Any] = {"path": str(tmp_path / "t.npz"), "private": "gradient", "person": None, "public": []}
+    given = config(data=data | {role: "odd" if role == "person" else ["odd"]})
+    with pytest.raises(DataError, match=r"column 'odd' must be an array of one .* got shape \(.*\) of .*\.$"):
+        dt.run(given)
+
+
+def test_dates_and_texts_of_numpy_name_people(tmp_path: Path) -> None:
+    days = np.arange("2020-01-01", "2021-06-01", dtype="M8[D]")[:N]
+    for names in (days, days.astype(str), days.astype("M8[s]"), np.arange(N)):
+        np.savez(tmp_path / "t.npz", gradient=arrays(), odd=names)
+        given = config(data={"path": str(tmp_path / "t.npz"), "private": "gradient", "person": "odd"})
+        assert dt.run(given).document()["collection"]["n"] == N
+
+
+def test_a_member_of_an_archive_that_is_no_array_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("gradient.npy", "no array")
+    given = config(data={"path": str(tmp_path / "t.npz"), "private": "gradient"})
+    del given["data"]["person"]
+    with pytest.raises(DataError, match="'gradient' is not an array as numpy writes them"):
+        dt.run(given)
+
+
+@pytest.mark.parametrize("randomizer", sorted(kind.name for kind in VECTOR_RANDOMIZERS))
+@pytest.mark.parametrize("clip", [1e-100, 1e-60, 1e60, 1e100])
+def test_lengths_of_any_size_are_reported_in_their_unit(randomizer: str, clip: float) -> None:
+    """Everything that has the unit of a length is that many times what it is with a length of 1."""
+    table = people().with_columns(gradient=pl.Series((arrays() * clip).tolist()))
+    shown = dt.run(config(vector={"clip": clip, "randomizer": randomizer}), table=table)
+    render_html(shown.document())
+    vector = shown.document()["estimates"]["vector"]
+    for name in ("error", "coordinate_error", "error95"):
+        one = getattr(VECTOR_RANDOMIZERS[randomizer](D, 1.0, 2.0), name)(N)
+        assert vector[name] == pytest.approx(clip * one, rel=1e-9)
+
+
+def test_vectors_whose_lengths_are_no_doubles_are_shortened_and_reported() -> None:
+    huge = people().with_columns(gradient=pl.Series((arrays() * 8e307).tolist()))
+    shown = dt.run(config(vector={"clip": 1e100}), table=huge)
+    assert "were shortened, which moved the mean by" in " ".join(summary(shown.document()))
+    assert render_html(shown.document())
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -191,6 +246,7 @@ def test_files_that_hold_no_arrays_are_refused_in_one_line(tmp_path: Path, name:
         ({"data": {"public": ["age"]}}, "no column 'age'"),
         ({"data": {"duplicates": "first"}}, "one whole array of each person"),
         ({"vector": {"clip": 0.0}}, "`vector.clip` must be greater than 0"),
+        ({"vector": {"clip": 1e101}}, r"\[vector\] `clip` must be from 1e-100 to 1e\+100, got 1e\+101\.$"),
         ({"vector": {"dimension": 0}}, "`vector.dimension` must be"),
         ({"vector": {"clips": 1.0}}, "unknown key `vector.clips`; did you mean 'clip'"),
         ({"vector": {"seed": 1}}, "unknown key `vector.seed`"),

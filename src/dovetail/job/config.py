@@ -25,6 +25,7 @@ from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.registry import Declared, Registry
 from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Randomizer
 from dovetail.job.together import choices_of
+from dovetail.question.vector import check_clip
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.table.data_section import RULES, Chosen, DataSection, Section, parse_section, read_toml
@@ -401,6 +402,11 @@ class VectorSection(Section):
     epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     honest: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _in_range(self) -> Self:
+        check_clip(self.clip)
+        return self
 
     @classmethod
     def choose(cls, raw: Any) -> Self:

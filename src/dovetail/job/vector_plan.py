@@ -16,6 +16,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.progress import Progress, silent
 from dovetail.plan.infeasible import InfeasibleError, round_up_to_three_digits
 from dovetail.plan.search import SEARCH_POINTS, check_wishes, default_delta, honest_people
+from dovetail.question.vector import check_clip
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, VectorRandomizer
 
 LEAST, MOST = 0.01, 30.0  # epsilon0 that is searched
@@ -166,7 +167,7 @@ def plan_vectors(
     Parameters
     ----------
     dimension : int, 1 .. 65,536
-    clip : float, above 0
+    clip : float, from 1e-100 to 1e100
         Euclidean length to which vectors are shortened.
     n : int, optional
         People; left out, the least number for two wishes.
@@ -193,7 +194,7 @@ def plan_vectors(
     ('closest_direction', 0.081, 0.26)
     """
     whole("dimension", dimension, least=1, most=1 << 16)
-    positive("clip", clip)
+    check_clip(clip)
     given = {"error": error, "epsilon": epsilon, "epsilon0": epsilon0}
     wishes = _wishes(given, n)
     pure = (kind.name for kind in VECTOR_RANDOMIZERS if kind.is_pure)  # a local delta is nothing to be had unasked

@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Ge, Gt, Le
 from numpy.typing import NDArray
 
-from dovetail.core.checks import positive, whole
+from dovetail.core.checks import positive, refuse, whole
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.missing import Missing
 from dovetail.core.noise import Noise, People
@@ -29,7 +29,15 @@ from dovetail_protocol.asked import Symbol
 NO_TRUTH = Missing("how many vectors were shortened, and how far off the mean is, would tell of private values")
 FINE = 42  # bits behind the point in which a rehearsal adds true coordinates
 BAND = 10  # bits of length of the vectors that it adds in one unit
+SHORTEST, LONGEST = 1e-100, 1e100  # between them squares of lengths are doubles
 FURTHEST = 2.0**1000  # lengths of clip beyond which a coordinate counts as that
+
+
+def check_clip(clip: float) -> float:
+    """`clip`, or ParameterError where squares of such lengths are no doubles."""
+    if not SHORTEST <= positive("clip", clip) <= LONGEST:
+        raise refuse("clip", f"from {SHORTEST:g} to {LONGEST:g}", clip)
+    return clip
 
 
 @final
@@ -43,7 +51,7 @@ class Vector(Question):
     ----------
     dimension : int, 1 to 65,536
         Numbers of each vector.
-    clip : float, above 0
+    clip : float, from 1e-100 to 1e100
         Chosen before vectors are seen.
 
     Raises
@@ -92,7 +100,7 @@ class Vector(Question):
 
     def __post_init__(self) -> None:
         whole("dimension", self.dimension, least=1, most=1 << 16)
-        positive("clip", self.clip)
+        check_clip(self.clip)
 
     @classmethod
     def of(cls, data: Any, categories: Sequence[str] | None, **settings: Any) -> Self:

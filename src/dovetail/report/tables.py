@@ -70,10 +70,11 @@ def vector_sentences(document: Document) -> Iterator[str]:
         f"coordinate is {UNIT(coordinate, coordinate, ROUND_CEILING)}."
     )
     if missing_reason(vector["off"]) is None:
+        moved = float(vector["clipping"])  # of the longest vectors beyond a double
         yield (
             f"In this rehearsal it is off by {UNIT(vector['off'], error)}; {vector['clipped']:,} of "
             f"{document['collection']['n']:,} vectors were shortened, which moved the mean by "
-            f"{UNIT(vector['clipping'], max(error, vector['clipping']))}."
+            f"{UNIT(moved, max(error, moved))}."
         )
     if vector["length"] ** 2 < 2.0 * error**2:  # of which error^2 is the noise's
         yield "Most of this is noise: ask more people, or for fewer coordinates, or allow a larger ε."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dovetail.table.reader import (
     Survey,
     as_text,
     columns_of,
+    is_plain,
     is_text_file,
     numeric,
     refuse_duplicates,
@@ -95,9 +97,9 @@ def _from_numpy(data: DataSection, table: Any) -> tuple[Any, pl.DataFrame]:
     found, others = table, [*([data.person] if data.person else []), *data.public]
     if table is None:
         try:
-            found = np.load(str(data.path), allow_pickle=False)
-            if not isinstance(found, np.ndarray):
-                with found:
+            with Path(str(data.path)).open("rb") as file:
+                found = np.load(file, allow_pickle=False)
+                if not isinstance(found, np.ndarray):
                     found = {name: found[name] for name in found.files}
         except FileNotFoundError:
             raise DataError(f"{data.path}: no such file.") from None
@@ -111,10 +113,25 @@ def _from_numpy(data: DataSection, table: Any) -> tuple[Any, pl.DataFrame]:
     for name in (data.private, *others):
         if name not in found:
             raise DataError(f"{data.path}: has no array {name!r}{nearest(name, list(found))}.")
+        if not isinstance(found[name], np.ndarray):
+            raise DataError(f"{data.path}: {name!r} is not an array as numpy writes them.")
     try:
-        return found[data.private], pl.DataFrame({name: found[name] for name in others})
+        return found[data.private], pl.DataFrame([_column(name, found[name]) for name in others])
     except pl.exceptions.PolarsError:
         raise DataError(f"{data.path}: its arrays of people and public columns differ in length.") from None
+
+
+def _column(name: str, given: np.ndarray) -> pl.Series:
+    """An array of people or of what is public: one text, number, date or boolean for each person."""
+    if given.ndim == 1 and given.dtype.kind in "biufUM":
+        with suppress(ValueError, TypeError, pl.exceptions.PolarsError):  # days and seconds are no unit of theirs
+            column = pl.Series(name, given.astype("M8[us]") if given.dtype.kind == "M" else given)
+            if is_plain(column.dtype):
+                return column
+    raise DataError(
+        f"column {name!r} must be an array of one text, number or date for each person; got shape {given.shape} of "
+        f"{given.dtype}."
+    )
 
 
 def rows_of_arrays(column: pl.Series, name: str, dimension: int) -> tuple[Reals, NDArray[np.bool_]]:
@@ -163,7 +180,8 @@ def _of_array(given: np.ndarray, name: str, dimension: int) -> Reals:
             f"{given.dtype}."
         )
     _refuse_lengths(np.full(len(given), given.shape[1]), name, dimension)
-    return given.astype(np.float64)
+    with np.errstate(over="ignore"):  # what is beyond a double is refused as infinite
+        return given.astype(np.float64)
 
 
 def _refuse_lengths(lengths: np.ndarray, name: str, dimension: int) -> None:

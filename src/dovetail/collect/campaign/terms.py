@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
+from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
@@ -284,17 +285,14 @@ def _what_is_wrong(rule: SentRule, k: int, honest: int, symbols: int) -> str:
 # A campaign that its owner has not signed yet, checked as devices and servers will check it.
 
 
-_MOST_REPORTS = 10**12  # of a batch: as many as the accountant counts
-
-
 def draft_campaign(body: bytes) -> Campaign:
     """The campaign of a file, signed or not, without a look at its signature; ConfigError says what is wrong."""
     name = _randomizer_name(body)
     if isinstance(name, str):
         require_device_form(name)
     campaign = draft(body)
-    if campaign.batch.minimum > _MOST_REPORTS:
-        raise ConfigError(f"`batch.minimum` must be at most {_MOST_REPORTS:,}, got {campaign.batch.minimum:.3g}.")
+    if campaign.batch.minimum > MOST_PEOPLE:
+        raise ConfigError(f"`batch.minimum` must be at most {MOST_PEOPLE:,}, got {campaign.batch.minimum:.3g}.")
     shuffle_section(campaign)
     added_dummies(campaign)
     people_dummies(campaign)

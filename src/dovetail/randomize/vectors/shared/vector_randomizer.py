@@ -120,9 +120,10 @@ class VectorRandomizer(Randomizer):
         direction and what remains of `error` in the others; the sum of squares is taken as a scaled chi-square with
         the same two moments.
         """
-        most, total = self.coordinate_error(n) ** 2, self.error(n) ** 2
-        squares = most**2 + (max(0.0, total - most) ** 2 / (self.d - 1) if self.d > 1 else 0.0)
-        return math.sqrt(squares / total * float(chdtri(total**2 / squares, 0.05))) + self.bias
+        error = self.error(n)
+        most = (self.coordinate_error(n) / error) ** 2  # of the variance; as shares, lengths of any size are in range
+        squares = most**2 + (max(0.0, 1.0 - most) ** 2 / (self.d - 1) if self.d > 1 else 0.0)
+        return error * math.sqrt(squares * float(chdtri(1.0 / squares, 0.05))) + self.bias
 
     @property
     def bias(self) -> float:
