@@ -340,7 +340,6 @@ def test_whatever_is_submitted_while_the_service_stops_is_stored_or_refused_and_
 
 @pytest.mark.exhaust
 def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
-    monkeypatch.setattr(limits, "SECONDS", 6 * PATIENCE)
     world, clock = World(campaign()), LoopClock(monkeypatch)
     with served(world) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
         slow.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n")
