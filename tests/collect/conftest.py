@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.collect import servers
+from tests.waiting import PATIENCE
 
-from dovetail.collect import logs
+from dovetail.collect import http, logs
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +30,14 @@ def mosquitto() -> Iterator[servers.Mosquitto]:
             yield server
     except servers.Absent as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(autouse=True)
+def patient_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers in this process cut nobody off because a machine is slow; tests of deadlines put a clock forward."""
+    monkeypatch.setattr(http, "SECONDS", 6 * PATIENCE)
+    for read in (http.read_limited, http.stream_limited):
+        monkeypatch.setitem(read.__kwdefaults__, "seconds", 6 * PATIENCE)
 
 
 @pytest.fixture(autouse=True)

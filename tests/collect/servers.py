@@ -1,6 +1,6 @@
-"""PostgreSQL and Mosquitto of one's own, on free loopback ports with temporary folders: for tests and soak runs.
+"""Servers of one's own on free loopback ports: our apps, PostgreSQL and Mosquitto, for tests and soak runs.
 
-Both start in well under a second, and can be killed and started again on the same data.
+The last two start in well under a second, and can be killed and started again on the same data.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+from starlette.types import ASGIApp
 from tests.waiting import PATIENCE, until
+
+from dovetail.collect.http import bind, url_of, uvicorn_server
 
 _USER = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
 
@@ -39,6 +43,22 @@ def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
+
+
+@contextlib.contextmanager
+def serving(app: ASGIApp, **tls: Path | None) -> Iterator[str]:
+    """The URL of an app on the real server, in a thread of this process; waited for at either end."""
+    bound, server = bind("127.0.0.1:0"), uvicorn_server(app, **tls)
+    thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    try:
+        until(lambda: server.started, alive=thread.is_alive)
+        yield url_of(bound, tls=bool(tls.get("certificate")))
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+        bound.close()
+        assert not thread.is_alive()
 
 
 @dataclass

@@ -25,8 +25,8 @@ PLAIN = HEAD + b"hello"
 class Wire(asyncio.Transport):
     """A connection that keeps what it is given."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **extra: object) -> None:
+        super().__init__(extra)
         self.sent, self.closed, self.paused = b"", False, False
 
     def write(self, data: Any) -> None:
@@ -305,6 +305,31 @@ def test_a_server_that_stops_sends_the_answer_under_way_and_closes() -> None:
 
     for hall, answered in ((asyncio.run(stop(PLAIN)), True), (asyncio.run(stop()), False)):
         assert hall.wire.closed and (b"202 Accepted" in hall.wire.sent) == answered
+
+
+@pytest.mark.parametrize("door", [True, False])
+def test_who_closes_her_half_after_a_whole_request_is_answered_and_then_left(door: bool) -> None:
+    async def half_closed(*pieces: bytes, **extra: object) -> tuple[bool, bytes, int]:
+        hall = Hall(door=door)
+        hall.wire = Wire(**extra)
+        protocol = hall.protocol()
+        for piece in pieces:
+            protocol.data_received(piece)
+        kept = protocol.eof_received()
+        assert not hall.wire.closed, "asyncio closes it, where nothing is awaited"
+        while hall.untold:
+            hall.tell()
+        await quiet()
+        assert hall.wire.closed == kept
+        protocol._cancel()
+        protocol._unset_keepalive_if_required()
+        return kept, hall.wire.sent.partition(b"\r\n")[0], len(hall.taken)
+
+    accepted = b"HTTP/1.1 202 Accepted"
+    assert asyncio.run(half_closed(PLAIN)) == (True, accepted, 1)
+    assert asyncio.run(half_closed(PLAIN, HEAD)) == (True, accepted, 1)
+    assert not any(asyncio.run(half_closed(*pieces))[0] for pieces in ([], [HEAD[:9]], [HEAD], [HEAD, b"hell"]))
+    assert not asyncio.run(half_closed(PLAIN, sslcontext=object()))[0], "TLS has no half of a connection"
 
 
 def test_calls_left_for_the_loop_are_all_made_at_one_wake_up() -> None:

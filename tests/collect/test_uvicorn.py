@@ -46,9 +46,14 @@ def test_whatever_cannot_be_read_is_answered_by_the_method_that_we_replace() -> 
     assert "self.send_400_response(" in inspect.getsource(H11Protocol.handle_events)
 
 
+def test_a_connection_can_be_told_to_end_after_the_answer_under_way() -> None:
+    made = inspect.getsource(H11Protocol.shutdown)
+    assert "self.cycle.keep_alive = False" in made and "self.cycle.response_complete" in made
+
+
 def test_the_deadline_hooks_are_those_of_asyncio() -> None:
     ours = {name for name in vars(RequestDeadline) if not name.startswith("_")}
-    assert ours == {"connection_made", "data_received", "connection_lost", "send_400_response"}
+    assert ours == {"connection_made", "data_received", "connection_lost", "eof_received", "send_400_response"}
 
 
 class Connection(asyncio.Transport):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -30,6 +30,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message
+from tests.collect.servers import serving
 from tests.waiting import PATIENCE, LoopClock, until
 
 from dovetail.collect import http as limits
@@ -43,7 +44,6 @@ from dovetail.collect.http import (
     run_until_stopped,
     stream_limited,
     strict_app,
-    url_of,
     uvicorn_server,
 )
 from dovetail.core.errors import ConfigError, OutputError, StorageError
@@ -82,14 +82,13 @@ Serve = Callable[..., str]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
     """A clock of servers that is put forward: by itself it reaches no limit."""
-    monkeypatch.setattr(limits, "SECONDS", 6 * PATIENCE)
     return LoopClock(monkeypatch)
 
 
 @pytest.fixture
 def serve(clock: LoopClock) -> Iterator[Serve]:
     """Serves the app above on a free port; stopped at the end."""
-    started = []
+    started = ExitStack()
 
     def start(*, ready: bool = True, certificate: tuple[Path | None, Path | None] = (None, None)) -> str:
         app = strict_app(
@@ -103,20 +102,10 @@ def serve(clock: LoopClock) -> Iterator[Serve]:
             ],
             ready=lambda: Health("" if ready else "the store cannot be written."),
         )
-        bound = bind("127.0.0.1:0")
-        made = uvicorn_server(app, certificate=certificate[0], key=certificate[1])
-        thread = threading.Thread(target=made.run, kwargs={"sockets": [bound]})
-        thread.start()
-        started.append((made, thread, bound))
-        until(lambda: made.started, alive=thread.is_alive)
-        return url_of(bound, tls=certificate[0] is not None)
+        return started.enter_context(serving(app, certificate=certificate[0], key=certificate[1]))
 
-    yield start
-    for made, thread, bound in started:
-        made.should_exit = True
-        thread.join(PATIENCE)
-        bound.close()
-        assert not thread.is_alive()
+    with started:
+        yield start
 
 
 def kind_of(response: httpx.Response) -> str:

@@ -338,11 +338,12 @@ def _too_large(most: int) -> Refusal:
     return Refusal("too_large", f"a body of at most {most} bytes is taken here.")
 
 
-# The one place that reaches into uvicorn: a deadline for request heads, and problem documents for what is no HTTP.
+# The one place that reaches into uvicorn: a deadline for request heads, problem documents for what is no HTTP, and
+# answers for whoever has closed her half of the connection.
 #
-# No setting of uvicorn does either. `timeout_keep_alive` starts anew with every byte, so that a client that sends one
+# No setting of uvicorn does any of it. `timeout_keep_alive` starts anew with every byte: a client that sends one
 # now and then is never cut off; what cannot be read is answered in plain text. `tests/collect/test_uvicorn.py` fails
-# when one of the parts used here changes: `H11Protocol.conn`, `.cycle`, and `.send_400_response`.
+# when one of the parts used here changes: `H11Protocol.conn`, `.cycle`, `.shutdown`, and `.send_400_response`.
 
 
 class RequestDeadline(H11Protocol):
@@ -357,6 +358,13 @@ class RequestDeadline(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._watch()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection for the answer to a request that is whole, and no longer; TLS cannot be half closed."""
+        waits = self.scheme == "http" and self._answering and self.conn.their_state is not h11.SEND_BODY
+        if waits:
+            self.shutdown()
+        return waits
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -161,7 +161,7 @@ def trusting(http: HttpTransport) -> HttpTransport:
 
 
 def test_a_message_is_posted_as_it_is_and_tells_devices_not_apart(shuffler: Shuffler) -> None:
-    assert trusting(HttpTransport(shuffler.url + "/base/")).send(WIRE) == ACCEPTED
+    assert trusting(HttpTransport(shuffler.url + "/base/", timeout=PATIENCE)).send(WIRE) == ACCEPTED
     ((method, path, headers, body),) = shuffler.seen
     assert (method, path, body) == ("POST", "/base/v1/reports", WIRE)
     assert headers == {
@@ -176,7 +176,7 @@ def test_a_message_is_posted_as_it_is_and_tells_devices_not_apart(shuffler: Shuf
 
 def test_cookies_are_not_kept(shuffler: Shuffler) -> None:
     shuffler.behaviour = reply(202, Set_Cookie="who=device-17")
-    http = HttpTransport(shuffler.url)
+    http = HttpTransport(shuffler.url, timeout=PATIENCE)
     for _ in range(2):
         http.send(WIRE)
     assert all("Cookie" not in headers for _, _, headers, _ in shuffler.seen)
@@ -218,13 +218,13 @@ def test_answers_become_events_and_nonsense_means_try_again(
     shuffler: Shuffler, behaviour: Behaviour, event: DeliveryEvent
 ) -> None:
     shuffler.behaviour = behaviour
-    assert trusting(HttpTransport(shuffler.url)).send(WIRE) == event
+    assert trusting(HttpTransport(shuffler.url, timeout=PATIENCE)).send(WIRE) == event
 
 
 @pytest.mark.parametrize("kind", ["accepted", "too_early", *FINAL])
 def test_what_the_shuffler_has_not_signed_for_this_message_is_not_believed(shuffler: Shuffler, kind: str) -> None:
     """Neither as a status, nor as a problem document, nor signed by somebody else or for another message."""
-    http = trusting(HttpTransport(shuffler.url))
+    http = trusting(HttpTransport(shuffler.url, timeout=PATIENCE))
     bare = reply(202) if kind == "accepted" else refusal(409, kind)
     for behaviour in (
         bare,
@@ -237,12 +237,12 @@ def test_what_the_shuffler_has_not_signed_for_this_message_is_not_believed(shuff
         assert http.send(WIRE) == UNSIGNED, kind
     shuffler.behaviour = signed(kind)
     assert http.send(WIRE) == (ACCEPTED if kind == "accepted" else refusal_event(kind))
-    assert HttpTransport(shuffler.url).send(WIRE) == UNSIGNED, "of a version that nobody has named"
+    assert HttpTransport(shuffler.url, timeout=PATIENCE).send(WIRE) == UNSIGNED, "of a version that nobody has named"
 
 
 def test_a_portal_that_accepts_everything_ends_no_report_and_spends_nothing_more(shuffler: Shuffler) -> None:
     made = Bench(CAMPAIGN, FakeTransport())
-    made.transport = HttpTransport(shuffler.url)  # type: ignore[assignment]
+    made.transport = HttpTransport(shuffler.url, timeout=PATIENCE)  # type: ignore[assignment]
     for behaviour in (reply(202), refusal(409, "late"), refusal(425, "too_early")):
         shuffler.behaviour = behaviour
         receipt = made.restart().submit("red")
@@ -257,8 +257,8 @@ def test_a_portal_that_accepts_everything_ends_no_report_and_spends_nothing_more
 def test_redirects_are_not_followed(shuffler: Shuffler) -> None:
     for status in (301, 302, 307, 308):
         shuffler.behaviour = reply(status, Location=shuffler.url + "/elsewhere")
-        assert HttpTransport(shuffler.url).send(WIRE) == refusal_event("unavailable")
-        assert HttpTransport(shuffler.url).fetch("colours") is None
+        assert HttpTransport(shuffler.url, timeout=PATIENCE).send(WIRE) == refusal_event("unavailable")
+        assert HttpTransport(shuffler.url, timeout=PATIENCE).fetch("colours") is None
     assert all(path != "/elsewhere" for _, path, _, _ in shuffler.seen)
 
 
@@ -327,7 +327,7 @@ def test_an_endpoint_that_is_not_plain_is_refused_without_being_repeated(url: st
 
 
 def test_campaign_files_and_rounds_are_asked(shuffler: Shuffler) -> None:
-    http = HttpTransport(shuffler.url)
+    http = HttpTransport(shuffler.url, timeout=PATIENCE)
     shuffler.behaviour = reply(200, CAMPAIGN.signed)
     assert http.fetch("colours") == CAMPAIGN.signed
     assert shuffler.seen[-1][:2] == ("GET", "/v1/campaigns/colours")
@@ -358,7 +358,7 @@ def test_a_report_gets_through_a_server_that_drops_delays_and_refuses(shuffler: 
 
     shuffler.behaviour = behave
     made = Bench(CAMPAIGN, FakeTransport())
-    made.transport = HttpTransport(shuffler.url)  # type: ignore[assignment]
+    made.transport = HttpTransport(shuffler.url, timeout=PATIENCE)  # type: ignore[assignment]
     receipt = made.restart().submit("red")
     while receipt.state == "waiting":
         made.clock.time += receipt.wait

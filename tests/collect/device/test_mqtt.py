@@ -93,7 +93,7 @@ def subscribed(
 
 
 def to(broker: servers.Mosquitto, **settings: Any) -> MqttTransport:
-    return MqttTransport(broker.url, CAMPAIGN, **{"timeout": 60.0, **settings})
+    return MqttTransport(broker.url, CAMPAIGN, **{"timeout": PATIENCE, **settings})
 
 
 def in_vain(transport: MqttTransport) -> DeliveryEvent:
@@ -172,7 +172,7 @@ def test_a_report_that_is_not_answered_waits_and_is_sent_again_as_the_same_bytes
         receipt = made.device.submit("red", 1)
         assert receipt.state == "waiting" and receipt.reason in ("unanswered", "unreachable")
         transport.close()
-        transport._timeout = 60.0
+        transport._timeout = PATIENCE
         while made.outbox.waiting(CAMPAIGN.id):
             made.clock.time += 10.0
             made.device.flush()
@@ -250,7 +250,7 @@ def test_after_keys_have_changed_the_device_follows_and_believes_the_new_shuffle
         transport._timeout = 1.0
         assert made.device.submit("red", 1).state == "waiting"  # signed with the old key, for the new version
         transport.close()
-        transport._timeout = 60.0
+        transport._timeout = PATIENCE
         while made.outbox.waiting(CAMPAIGN.id):
             made.clock.time += 10.0
             made.device.flush()

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import httpx
 import pytest
 from tests.collect.device.made import Bench
 from tests.collect.issuer.world import TokenWorld, signers, with_tokens
-from tests.collect.servers import free_port
+from tests.collect.servers import free_port, serving
 from tests.collect.shuffler.served import kind
 from tests.collect.shuffler.test_gateway import KEY, behind
 from tests.collect.shuffler.world import SHUFFLER, roster
@@ -29,7 +28,6 @@ from dovetail.cli.main import app as command_line
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.files import load_campaign, load_keys, save_keys
-from dovetail.collect.http import bind, uvicorn_server
 from dovetail.collect.issuer.app import issuer_app, scrape
 from dovetail.collect.issuer.issuer import of_roster
 from dovetail.collect.issuer.issuer_config import IssuerConfig, assemble, load
@@ -51,23 +49,14 @@ class At:
     url: str
 
     def ask(self, _: str, application: bytes) -> bytes | str:
-        return HttpIssuer().ask(self.url, application)
+        return HttpIssuer(timeout=PATIENCE).ask(self.url, application)
 
 
 @contextmanager
 def issuing(world: TokenWorld, issuer: Any = None) -> Iterator[str]:
     """The address of this world's issuer: the real server on a free port, on the world's clock."""
-    bound = bind("127.0.0.1:0")
-    server = uvicorn_server(issuer_app(issuer or world.issuer, world.world.clock))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    try:
-        until(lambda: server.started, alive=thread.is_alive)
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+    with serving(issuer_app(issuer or world.issuer, world.world.clock)) as url:
+        yield url
 
 
 def test_a_device_gets_its_tokens_over_http_and_is_told_why_not() -> None:
@@ -172,7 +161,7 @@ def test_with_relay_and_token_the_shuffler_sees_neither_address_nor_name() -> No
     through = f'[ohttp]\nrelay = "https://relay.example.org"\nkeys = ["{KEY}"]\npad = 704\n'
     world = TokenWorld(asked=with_tokens(top=through))
     with behind(world.world) as (url, seen, client):
-        transport = ObliviousTransport(url)
+        transport = ObliviousTransport(url, timeout=PATIENCE)
         bench = Bench(world.asked, transport, world.clock, world.keys[0], issuer=world.way)  # type: ignore[arg-type]
         bench.device.fetch_tokens()
         assert bench.device.submit(1).state == "accepted"
@@ -303,7 +292,7 @@ def test_the_issuer_starts_as_a_process_and_stops_when_told(folder: Path) -> Non
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("issuer at http://127.0.0.1:"), process.stderr and process.stderr.read()
-        assert HttpIssuer().ask(line.split()[-1], b"junk") == "malformed"
+        assert HttpIssuer(timeout=PATIENCE).ask(line.split()[-1], b"junk") == "malformed"
         process.terminate()
         assert process.wait(PATIENCE) == 0
 

@@ -12,6 +12,7 @@ from tests.collect.shuffler import test_gateway
 from tests.collect.shuffler.served import served
 from tests.collect.shuffler.test_gateway import KEY, SECRET, relaying
 from tests.collect.shuffler.world import BEGIN, PERIOD
+from tests.waiting import PATIENCE
 
 from dovetail.collect.relay import relay_app
 from dovetail_device.http import ObliviousTransport
@@ -76,7 +77,7 @@ def test_a_relay_that_drops_delays_and_repeats_costs_no_report_and_makes_none_tw
     world = TokenWorld(count=len(FATES), asked=with_tokens(top=THROUGH, minimum=2))
     store = world.world.store
     with hostile(world, monkeypatch) as (url, network, client):
-        world.transport = ObliviousTransport(url)  # type: ignore[assignment]
+        world.transport = ObliviousTransport(url, timeout=PATIENCE)  # type: ignore[assignment]
         benches = [world.bench(place) for place in range(len(FATES))]
         for fate, bench in zip(FATES, benches, strict=True):
             bench.device.fetch_tokens(0)
@@ -104,7 +105,7 @@ def test_a_report_that_came_too_early_and_is_replayed_in_its_round_counts_once_b
 ) -> None:
     world = TokenWorld(asked=with_tokens(top=THROUGH))
     with hostile(world, monkeypatch) as (url, network, client):
-        world.transport = ObliviousTransport(url)  # type: ignore[assignment]
+        world.transport = ObliviousTransport(url, timeout=PATIENCE)  # type: ignore[assignment]
         bench = world.bench()
         world.clock.time = BEGIN + 2 * PERIOD  # a device whose clock is two rounds ahead
         receipt = bench.device.submit(1, round=3)

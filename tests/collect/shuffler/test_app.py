@@ -23,6 +23,7 @@ from dovetail.collect import http as limits
 from dovetail.collect import logs as server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
+from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler.app import shuffler_app
 from dovetail.collect.shuffler.campaigns import owner_request
 from dovetail.collect.shuffler.service import ShufflerService
@@ -44,6 +45,26 @@ def test_a_report_is_accepted_and_a_retry_gets_the_very_same_answer():
         assert [answer.status_code for answer in answers] == [202, 202]
         assert answers[0].content == answers[1].content == b""
         assert answers[0].headers == answers[1].headers
+        assert world.store.rounds("commute")[0].count == 1
+
+
+def test_a_client_that_closes_its_half_after_its_request_is_answered_and_one_that_breaks_off_is_not_kept():
+    world = World(campaign())
+    report = message(world.campaign, DEVICES[0])
+    head = f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: {len(report)}\r\n\r\n".encode()
+    other = head.replace(b"Host: x\r\n", b"Host: x\r\nConnection: keep-alive\r\n")  # which no door takes
+    with served(world) as client:
+
+        def heard(sent):
+            with socket.create_connection((client.base_url.host, client.base_url.port), PATIENCE) as made:
+                made.sendall(sent)
+                made.shutdown(socket.SHUT_WR)
+                return made.makefile("rb").read()
+
+        for sent in (head + report, other + report):
+            assert heard(sent).startswith(b"HTTP/1.1 202 Accepted\r\n")
+        assert b"How do you come to work?" in heard(b"GET /v1/campaigns/commute HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert heard(head + report[:-1]) == heard(b"") == b""
         assert world.store.rounds("commute")[0].count == 1
 
 
@@ -300,9 +321,25 @@ def test_what_was_submitted_before_the_end_is_durable_after_it():
     service.stop()
 
 
+def test_whatever_is_submitted_while_the_service_stops_is_stored_or_refused_and_nobody_waits_for_ever():
+    world = World(campaign())
+    service = ShufflerService(world.shuffler, world.clock)
+    service.start()
+    told = []
+    sender = threading.Thread(target=lambda: told.extend(service.submit(message(world.campaign, d)) for d in DEVICES))
+    sender.start()
+    service.stop()
+    sender.join(PATIENCE)
+    told.append(service.submit(message(world.campaign, DEVICES[0])))
+    assert told[-1].done()
+    refused = [each.exception(PATIENCE) for each in told]
+    assert len(told) == len(DEVICES) + 1
+    assert all(each.result().kind == "accepted" for each, error in zip(told, refused, strict=True) if error is None)
+    assert "being stopped" in str(refused[-1]) and {type(error) for error in refused} <= {Refusal, type(None)}
+
+
 @pytest.mark.exhaust
 def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
-    monkeypatch.setattr(limits, "SECONDS", 6 * PATIENCE)
     world, clock = World(campaign()), LoopClock(monkeypatch)
     with served(world) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
         slow.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n")

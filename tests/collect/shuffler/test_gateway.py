@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 from contextlib import contextmanager
 from email.message import Message as EmailMessage
 
 import httpx
 import pytest
 from tests.collect.device.made import Bench, FakeClock
-from tests.collect.shuffler import served as serving
+from tests.collect.servers import serving
+from tests.collect.shuffler import served as shuffler_served
 from tests.collect.shuffler.served import kind, served
 from tests.collect.shuffler.world import BEGIN, BY_HAND, DEVICES, World, campaign, message, roster
 from tests.node import CLIENT, Node, needs_client
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.main import app as command_line
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.campaign.terms import require_same_terms
-from dovetail.collect.http import bind, uvicorn_server
 from dovetail.collect.relay import relay_app
 from dovetail.collect.shuffler.app import shuffler_app
 from dovetail.core.errors import ConfigError
@@ -79,17 +78,8 @@ def relaying(gateway: str):
 
         await app(scope, count, tell)
 
-    bound = bind("127.0.0.1:0")
-    server = uvicorn_server(watched)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    try:
-        until(lambda: server.started, alive=thread.is_alive)
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}", seen
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+    with serving(watched) as url:
+        yield url, seen
 
 
 @contextmanager
@@ -113,7 +103,7 @@ def behind(world, keys=(SECRET,)):
 def test_a_report_comes_through_the_relay_and_every_answer_has_one_length():
     world = World(through("https://relay.example.org"))
     with behind(world) as (url, seen, client):
-        transport = ObliviousTransport(url)
+        transport = ObliviousTransport(url, timeout=PATIENCE)
         transport.trust(world.campaign)
         first, stranger = DEVICES[0], RoleKeys.generate("device").signing
         reports = [message(world.campaign, first), message(world.campaign, first, round=3)]
@@ -152,10 +142,10 @@ def test_a_device_answers_by_the_relay_alone_and_waits_where_there_is_none():
     world = World(through("https://relay.example.org"), roster=roster([keys.signing]))
     with behind(world) as (url, seen, client):
         with bound_port() as nobody:
-            waits = Bench(world.campaign, ObliviousTransport(nobody), FakeClock(BEGIN), keys)
+            waits = Bench(world.campaign, ObliviousTransport(nobody, timeout=PATIENCE), FakeClock(BEGIN), keys)
             assert waits.device.submit(1).state == "waiting"
         assert not seen and not client.service.shuffler.rounds.of("commute")[1].count
-        bench = Bench(world.campaign, ObliviousTransport(url), FakeClock(BEGIN), keys)
+        bench = Bench(world.campaign, ObliviousTransport(url, timeout=PATIENCE), FakeClock(BEGIN), keys)
         assert bench.device.submit(1).state == "accepted"
     assert {came for came, _, _ in seen} == {448 + OVERHEAD}
 
@@ -169,7 +159,7 @@ def test_a_device_follows_a_new_gateway_key_through_the_old_one():
         served(world, gateway=Gateway.of([SECRET, NEWER])) as client,
         relaying(f"{client.base_url}/ohttp") as (url, _),
     ):
-        transport = ObliviousTransport(url)
+        transport = ObliviousTransport(url, timeout=PATIENCE)
         transport.trust(old)
         assert transport.fetch("commute") == fresh.signed
         transport.trust(fresh)
@@ -179,7 +169,7 @@ def test_a_device_follows_a_new_gateway_key_through_the_old_one():
 def test_what_the_relay_says_itself_is_a_reason_to_try_again():
     world = World(through("https://relay.example.org"))
     with relaying("http://127.0.0.1:9/ohttp") as (url, _):
-        transport = ObliviousTransport(url)
+        transport = ObliviousTransport(url, timeout=PATIENCE)
         transport.trust(world.campaign)
         assert transport.send(message(world.campaign, DEVICES[0])) == UNREACHABLE
 
@@ -294,7 +284,7 @@ def test_neither_address_nor_header_of_a_device_reaches_the_shuffler(monkeypatch
 
         return note
 
-    monkeypatch.setattr(serving, "shuffler_app", recorded)
+    monkeypatch.setattr(shuffler_served, "shuffler_app", recorded)
     with behind(world) as (url, seen, _):
         request = oblivious_request("POST", "/v1/reports", message(world.campaign, DEVICES[0]))
         wire, pending = KEY.seal(request.encode())

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln
+from scipy.stats import binom
 
 from dovetail.core.checks import probability, whole
 from dovetail.core.errors import DataError
@@ -69,6 +70,23 @@ def membership(play: Callable[[int], Hashable], *, trials: int, false_alarm: flo
     )
     event = next(e for e in _events(chosen[best[1]], chosen[1 - best[1]]) if len(e) == best[2])
     return _bound(counted, event, best[1], false_alarm)
+
+
+def missed(hit: float, false: float, *, epsilon: float, trials: int, false_alarm: float = 1e-9) -> float:
+    r"""The chance, at most, that `membership` finds no more than epsilon where the attacker sees a yes or a no.
+
+    .. math:: 2 \sum_{h, f} \mathrm{Bin}(h; n, a)\,\mathrm{Bin}(f; n, b)\,[\varepsilon(h, f) \le \varepsilon]
+
+    with a = `hit` and b = `false` the chances of a yes in its own world and in the other one, b = 1 - a, and n half
+    the trials: once for the half that counts, once for the half that chooses, in which a wrong event is chosen only
+    if the bound of the right one is as low. Both worlds have the same law.
+    """
+    n = trials // 2
+    seen = np.arange(n + 1)
+    low = np.where(seen > 0, betaincinv(np.maximum(seen, 1), n - seen + 1, false_alarm / 2), 0.0)
+    high = np.where(seen < n, betaincinv(seen + 1, np.maximum(n - seen, 1), 1 - false_alarm / 2), 1.0)
+    unseen = low[:, None] <= math.exp(epsilon) * high
+    return 2 * float(binom.pmf(seen, n, hit) @ unseen @ binom.pmf(seen, n, false))
 
 
 @dataclass(frozen=True)

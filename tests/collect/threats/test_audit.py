@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 
 import pytest
+from scipy.stats import binom
 from tests.collect.threats.builds import DOCUMENT, EPSILON, Biased, Owner, Remembering, Seeded, Unmoved, order
-from tests.collect.threats.games import linkage, membership
+from tests.collect.threats.games import linkage, membership, missed
 from tests.statistics import FALSE_ALARM, rng_of
 
 from dovetail.collect.simulate.deployment import ThrowawayCampaign
@@ -20,20 +22,27 @@ def world() -> ThrowawayCampaign:
     return ThrowawayCampaign.of(DOCUMENT, devices=80)
 
 
+TRIALS = 1000
+KEEP = math.exp(EPSILON) / (1 + math.exp(EPSILON))  # the chance that a right device sends its value
+
+
 # membership: what one device's messages tell about its value, to who opens both envelopes
 
 
 @pytest.mark.exhaust
 def test_a_right_device_tells_no_more_than_epsilon(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
-    seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
+    seen = membership(lambda value: owner.report(value, next(rounds)), trials=TRIALS, false_alarm=FALSE_ALARM)
     assert 0.0 < seen.epsilon <= EPSILON, "something is found, so that the game is worth playing"
+    assert missed(KEEP, 1 - KEEP, epsilon=0.0, trials=TRIALS) <= FALSE_ALARM
 
 
 @pytest.mark.exhaust
 def test_a_biased_coin_is_caught(world: ThrowawayCampaign) -> None:
+    """It sends its value with probability .936 at least: its words, as a number, are rarely above e / (1 + e)."""
+    assert missed(0.936, 0.064, epsilon=EPSILON, trials=TRIALS) <= FALSE_ALARM
     owner, rounds = Owner(world, world.devices[0], Biased(system_entropy())), count(1)
-    seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
+    seen = membership(lambda value: owner.report(value, next(rounds)), trials=TRIALS, false_alarm=FALSE_ALARM)
     assert seen.epsilon > EPSILON
 
 
@@ -47,12 +56,14 @@ def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: Throwawa
 
 @pytest.mark.exhaust
 def test_a_report_that_is_randomized_again_on_retry_is_caught(world: ThrowawayCampaign) -> None:
-    """Of a device that has no outbox: each try is that of another one."""
-    tries, rounds = [Owner(world, world.devices[0], system_entropy()) for _ in range(7)], count(1)
+    """Of a device that has no outbox: each try is that of another one, and the attacker believes most of them."""
+    tries, rounds = [Owner(world, world.devices[0], system_entropy()) for _ in range(15)], count(1)
+    most = float(binom.sf(7, 15, KEEP))
+    assert missed(most, 1 - most, epsilon=EPSILON, trials=440) <= FALSE_ALARM
 
-    def play(value: int) -> int:
+    def play(value: int) -> bool:
         round = next(rounds)
-        return sum(each.report(value, round)[0] for each in tries)
+        return sum(each.report(value, round)[0] for each in tries) > 7
 
     assert membership(play, trials=440, false_alarm=FALSE_ALARM).epsilon > EPSILON
 

@@ -137,7 +137,7 @@ def sealed_report(site: Deployment, device: SigningKey):  # type: ignore[no-unty
     request = apply_for(
         campaign.id, 1, asked.request(campaign.tokens, campaign.id, 1), device, key=campaign.tokens.key(1)
     )
-    signed = HttpIssuer().ask(campaign.tokens.url, request)
+    signed = HttpIssuer(timeout=PATIENCE).ask(campaign.tokens.url, request)
     assert isinstance(signed, bytes)
     token = asked.finish(signed, campaign.tokens, campaign.id, 1)
     report = seal(campaign, 1, plain(campaign, campaign.mechanism.encode(1)), asked.secret, token=token)

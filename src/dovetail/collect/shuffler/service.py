@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.http import Health, Refusal
+from dovetail.collect.http import PAUSE, Health, Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.intake import AdmissionControl, CheckedReport, GroupCommit, PendingReply
 from dovetail.collect.shuffler.shuffler import ShufflerRole
@@ -38,7 +38,7 @@ class ShufflerService:
         self.clock = TrustedClock(clock, shuffler.rounds.store, limits or ClockLimits())
         self._stopping, self._failing = Event(), set[str]()  # what has failed and not worked since
         self._threads: list[Thread] = []
-        self._arrived = SimpleQueue[tuple[bytes, PendingReply] | None]()
+        self._arrived, self._entry = SimpleQueue[tuple[bytes, PendingReply] | None](), Lock()
 
     def start(self) -> None:
         """Recover, then begin."""
@@ -55,15 +55,23 @@ class ShufflerService:
             self._threads.append(thread)
 
     def submit(self, message: bytes) -> PendingReply:
-        """Store a message's report, then reply."""
+        """Store a message's report, then reply; Refusal once the service is stopped."""
         told = PendingReply()
         told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
-        self._arrived.put((message, told))
+        with self._entry:  # what is put before the end is finished, and nothing is put after it
+            stopped = self._stopping.is_set()
+            if not stopped:
+                self._arrived.put((message, told))
+        if stopped:
+            told.set_exception(
+                Refusal("unavailable", "the shuffler is being stopped; come back later.", retry_after=PAUSE)
+            )
         return told
 
     def stop(self) -> None:
         """Finish what was submitted, and nothing else."""
-        self._stopping.set()
+        with self._entry:
+            self._stopping.set()
         self._finish()
         for thread in self._threads:
             thread.join()

@@ -94,7 +94,9 @@ def fit_partition(train: Points, k: int, *, seed: int) -> Partition:
         some, starts = train[np.random.default_rng(seed).permutation(len(train))[:MOST_FITTED]], 3
     k = min(k, len(first_rows(some)))
     cluster = require("sklearn.cluster", extra="memorize").KMeans(k, n_init=starts, random_state=seed)
-    fitted = cluster.fit(some)
+    # ten thousand points are faster on one thread, and threads that wait for each other keep a busy machine busier
+    with require("threadpoolctl", extra="memorize").threadpool_limits(1):
+        fitted = cluster.fit(some)
     return lambda points: np.asarray(fitted.predict(points), dtype=np.int64)
 
 
