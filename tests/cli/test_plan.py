@@ -25,7 +25,13 @@ COVARIANCE += ["--other-upper", "1", "--n", "1e4"]
             ["plan", "--question", "covarian", "--n", "9"],
             "'covarian' is not one of 'frequency', 'mean', 'vector-mean', 'correlation', 'covariance'",
         ),
-        (["plan", "--question", "covariance", "--n", "9", "--epsilon", "1"], "needs --other-lower"),
+        (
+            ["plan", "--question", "covariance", "--n", "9", "--epsilon", "1"],
+            "--question covariance needs --lower and --upper and --other-lower and --other-upper.",
+        ),
+        (["plan", "--question", "regression", "--n", "9", "--lower", "0", "--upper", "1"], "needs --others."),
+        (["plan", "--question", "tables", "--n", "9", "--others", "a: b | c"], "needs --k."),
+        (["plan", "--question", "distribution", "--n", "9", "--lower", "0"], "needs --upper."),
         ([*COVARIANCE, "--epsilon", "1", "--groups", "4"], "--groups does not go with --question covariance"),
         (
             [*SHARE, "--epsilon", "1", "--points", "4"],

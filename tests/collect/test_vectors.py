@@ -140,6 +140,7 @@ def test_a_campaign_of_vectors_is_written_or_refused_in_one_line(
         (["--randomizer", "gaussian"], "has no form for devices, so no campaign can use it; take one of closest_dir"),
         (["--lower", "0", "--upper", "1"], "takes arrays, which have no categories and no range"),
         (["--classes", "a=1,b=2"], "[classes] go with the randomizer krr"),
+        (["--ask", "covariance"], "--ask covariance needs --other and --other-lower and --other-upper."),
     ):
         capsys.readouterr()
         assert invoke([*call, "--force", *more]) == 2

@@ -15,7 +15,7 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.noise import Noise, People
 from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.job.plan_file import question_toml
-from dovetail.job.question_plan import QuestionPlan, plan_question
+from dovetail.job.question_plan import QuestionPlan, plan_question, question_rows
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.noise.local import Local
 from dovetail.noise.shuffler import ShufflerNoise
@@ -190,6 +190,30 @@ def test_a_written_plan_is_run_and_keeps_what_it_said(trust: str, tmp_path: Path
 def test_what_cannot_be_had_is_refused_with_what_to_relax(wishes: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         of_two(**wishes)
+
+
+def test_a_plan_says_of_whom_and_of_what_its_error_is() -> None:
+    shapes: list[tuple[str, dict[str, Any], str]] = [
+        ("covariance", {"other_lower": 0.0, "other_upper": 1.0}, "whatever people hold"),
+        ("correlation", {"other_lower": 0.0, "other_upper": 1.0}, "where all pairs of numbers are as frequent"),
+        ("regression", {"others": "x = 0..1"}, "of a mean product in ranges"),
+        ("distribution", {}, "of the share of people below any one number"),
+    ]
+    for ask, settings, of in shapes:
+        plan = plan_question(
+            ask, settings=settings, data={"lower": 0.0, "upper": 1.0}, n=9000, trust="shuffler", epsilon=1.0,
+            dummies="geometric",
+        )  # fmt: skip
+        assert f" with 95 % probability, {of}" in question_rows(plan)["error"]
+
+
+def test_what_no_table_can_fill_in_is_asked_for() -> None:
+    with pytest.raises(ParameterError, match="`others` must be given for a plan of a linear regression"):
+        plan_question(
+            "regression", settings={}, data={"lower": 0.0, "upper": 1.0}, n=900, trust="shuffler", epsilon=1.0
+        )
+    with pytest.raises(ParameterError, match="`k` must be given for a plan of all two-way tables"):
+        plan_question("tables", settings={"others": "a: b | c"}, data={}, n=900, trust="shuffler", epsilon=1.0)
 
 
 def test_the_error_of_a_question_falls_with_people_and_is_finite() -> None:

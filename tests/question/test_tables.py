@@ -166,7 +166,8 @@ def test_a_release_has_tables_tests_and_a_synthetic_table(tmp_path: Path) -> Non
     assert curve["information"][0] > 10 * max(curve["information"][1:])
     page = render_html(first.document())
     assert "Noise is larger" not in page and "chosen from what earlier rounds released" in page
-    assert page.count('class="heat"') == 3 and "How much two columns tell of one another" in page
+    assert page.count('class="heat"') == 3 + 9 and "How much two columns tell of one another" in page
+    assert "People by a and b, which tell most of one another" in page  # 3 by 3 answers
     assert "Which columns go together" in page and "a and b" in page and "no standard errors" in page
     made = dt.synthesize(first, seed=1)
     assert made.columns == ["a", "b", "c"] and made.height == N and made.equals(dt.synthesize(again, seed=1))

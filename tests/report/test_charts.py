@@ -15,6 +15,7 @@ from dovetail.report.charts import (
     ReferenceLine,
     change_chart,
     curve_chart,
+    heat_chart,
     interval_chart,
     round_ticks,
 )
@@ -34,6 +35,8 @@ def draw_all(label: str) -> list[Markup]:
             [ChangeRow(label, label, 2.0, 0.1), ChangeRow("none", "", 2.0, None)],
             title=label, description=label, tick=tick, names=(label, "after"),
         ),
+        heat_chart([label, "b"], {(1, 0): 0.5}, title=label, description=label),
+        heat_chart(["a"], {(0, 0): 2.0, (0, 1): -1.0}, columns=[label, "c"], title=label, description=label),
         curve_chart(
             [NamedCurve(label, "curve-main", [1, 10, 100], [1.0, 0.6, 0.5])],
             title=label, description=label, tick=tick,
@@ -71,6 +74,15 @@ def test_everything_is_drawn_inside_the_picture(pairs: list[tuple[float, float]]
     for element in root.iter():
         for name, limit in (("x", width), ("x1", width), ("x2", width), ("cx", width), ("y", height), ("cy", height)):
             assert -0.1 <= float(element.get(name, 0.0)) <= limit + 0.1
+
+
+def test_a_square_of_a_heat_map_is_as_dark_as_its_part_of_the_darkest() -> None:
+    heat = {(row, column): (row + column) / 3.0 for row in range(2) for column in range(3)}
+    chart = str(heat_chart(["a", "b"], heat, columns=["low", "middle", "high"], title="t", description="d"))
+    squares = [one for one in ElementTree.fromstring(chart).iter() if one.tag == "rect"]
+    places = {(float(one.attrib["y"]), float(one.attrib["x"])): float(one.attrib["fill-opacity"]) for one in squares}
+    assert [places[place] for place in sorted(places)] == pytest.approx([*heat.values()], abs=1e-3)
+    assert "1 low · 2 middle · 3 high" in chart
 
 
 def test_the_truth_is_drawn_only_where_it_is_known() -> None:

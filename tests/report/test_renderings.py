@@ -444,6 +444,22 @@ def test_whiskers_beyond_the_possible_shares_are_cut_and_the_caption_says_so() -
     assert "intervals drawn" not in text_of(render_html(rehearsal()))
 
 
+def test_of_many_answers_the_most_frequent_are_drawn() -> None:
+    document, overall = rehearsal(), rehearsal()["estimates"]["overall"]
+    shares = [((7 * place) % 30) / 435.0 for place in range(30)]  # 0, 1, .. 29 in another order
+    overall |= {
+        "labels": [f"answer {round(435 * one)}" for one in shares],
+        "interval": [[one, one] for one in shares],
+        **dict.fromkeys(("value", "possible", "truth"), shares),
+        **dict.fromkeys(("standard_error", "population_error"), [0.01] * 30),
+    }
+    document["estimates"]["overall"] = overall
+    chart = charts(document)["overall"]
+    assert chart.caption == "Estimates for everybody (largest 24 of 30)"
+    drawn = [int(one) for one in re.findall(r">answer (\d+)<", str(chart.chart))]
+    assert drawn == [*range(29, 5, -1)]
+
+
 class Reader(HTMLParser):
     """Counts the words that stand open on a page: no style, no picture, of what is folded the heading only."""
 

@@ -62,6 +62,8 @@ PAIR = {"lower": "0", "upper": "10", "other_lower": "0", "other_upper": "40"}
     [
         {"question": "covariance", "n": "3000", "epsilon0": "2", **PAIR},
         {"question": "covariance", "n": "3000", "epsilon": "1", "trust": "shuffler", "points": "5", **PAIR},
+        {"question": "covariance", "n": "3000", "epsilon": "1", "trust": "shuffler", "points": "5", **PAIR}
+        | {"rounds": "5", "dummies": "gaussian"},
         pytest.param(
             {
                 "question": "regression",
@@ -74,7 +76,7 @@ PAIR = {"lower": "0", "upper": "10", "other_lower": "0", "other_upper": "40"}
             marks=pytest.mark.exhaust,
         ),
     ],
-    ids=["local", "shuffler", "regression"],
+    ids=["local", "shuffler", "rounds", "regression"],
 )
 def test_any_question_of_the_registry_is_planned_as_on_the_command_line(
     client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -108,8 +110,12 @@ def test_the_form_offers_every_question_with_its_own_settings(client: Browser) -
         {"trust": "users", "question": "frequency", "n": "3000", "k": "5", "error": "0.02", "honest": "0.8"},
         {"trust": "shuffler", "question": "mean", "n": "3000", "lower": "0", "upper": "9", "epsilon": "1"},
         {"trust": "users", "question": "mean", "n": "9000", "lower": "0", "upper": "9", "epsilon": "1", "grid": "3"},
+        {"trust": "shuffler", "question": "frequency", "n": "3000", "k": "50", "epsilon": "1", "dummies": "sparse"},
+        {"trust": "shuffler", "question": "frequency", "n": "3000", "k": "5", "epsilon": "1", "rounds": "12"},
+        {"trust": "shuffler", "question": "mean", "n": "9000", "lower": "0", "upper": "9", "epsilon": "1"}
+        | {"dummies": "digits"},
     ],
-    ids=["shuffler", "users", "mean of the shuffler", "mean of users"],
+    ids=["shuffler", "users", "mean of the shuffler", "mean of users", "sparse", "rounds", "digits"],
 )
 def test_who_makes_the_noise_is_said_and_exported_as_on_the_command_line(
     client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path

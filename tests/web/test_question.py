@@ -75,6 +75,15 @@ def test_fields_of_the_other_kind_of_question_are_left_out() -> None:
     assert set(Question.of(asked).arguments()) == {"question", "lower", "upper", "n", "error"}
 
 
+def test_dummies_and_rounds_are_asked_of_the_shuffler_alone() -> None:
+    for mine in ({"question": "frequency", "k": "4"}, {"question": "distribution", "lower": "0", "upper": "9"}):
+        asked = {**mine, "n": "900", "epsilon": "1", "dummies": "gaussian", "rounds": "12"}
+        told = Question.of({**asked, "trust": "shuffler"}).arguments()
+        assert (told["dummies"], told["rounds"]) == ("gaussian", 12)
+        for trust in ("users", "local"):
+            assert not {"dummies", "rounds"} & set(Question.of({**asked, "trust": trust}).arguments())
+
+
 @settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(FIELDS), st.text(alphabet="019.e%,-& é<", max_size=6), min_size=1))
 def test_a_link_holds_the_question(texts: dict[str, str]) -> None:

@@ -236,15 +236,17 @@ def plan_question_verb(
 
 def _checked(asked: dict[str, Any], settings: dict[str, Any]) -> str:
     """The question, unless an option does not go with it or is missing."""
+    from dovetail.job.question_plan import left_out
+
     ask: str = asked["question"]
     known = QUESTIONS[ask].settings()
     taken = {"question", *TAKEN, *OF_DATA, *(one.name for one in known)}
     for name, value in {**asked, **settings}.items():
         if name not in taken and value not in (None, "any"):
             raise ParameterError(f"--{name.replace('_', '-')} does not go with --question {ask}.")
-    for one in known:
-        if one.required and one.annotation is not str and one.name not in settings:
-            raise ParameterError(f"--question {ask} needs --{one.name.replace('_', '-')}.")
+    missing = left_out(ask, given({**asked, **settings}))
+    if missing:
+        raise ParameterError(f"--question {ask} needs --{' and --'.join(missing).replace('_', '-')}.")
     return ask
 
 

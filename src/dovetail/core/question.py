@@ -49,6 +49,7 @@ class Question(Declared):
     needs_names: ClassVar[bool] = False  # whether reports have to name answers themselves
     planned_of: ClassVar[str] = "whatever people hold"  # of whom `error` is
     planned_measure: ClassVar[str] = ""  # the unit of `error`, where it is another than `measure`
+    of_table: ClassVar[tuple[str, ...]] = ()  # settings that only a table knows: plans leave them to be filled in
     of_numbers: ClassVar[bool] = True  # whether [data] declares a range and no categories
     of_arrays: ClassVar[bool] = False  # whether each person has an array: values are (n, `domain`'s `d`) then
     unsent: ClassVar[str] = ""  # why no device of a campaign can answer it; empty where one may

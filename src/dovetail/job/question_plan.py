@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
 from functools import cached_property
@@ -203,7 +203,7 @@ def plan_question(
     ask : str
         Name of the question.
     settings : mapping
-        Of the question; a text that is left out is to be filled in, and so is the private column.
+        Of the question; a column that is left out is to be filled in, and so is the private one.
     data : mapping
         What [data] says of the private column: `lower` and `upper`, or `categories`.
     n : int, optional
@@ -234,9 +234,9 @@ def plan_question(
     >>> plan.question.points, round(plan.error95, 1)
     (7, 0.4)
     """
-    texts = {
-        one.name: FILL_IN + " TOO" for one in QUESTIONS[ask].settings() if one.required and one.annotation is str
-    }
+    texts = dict.fromkeys(QUESTIONS[ask].of_table, FILL_IN + " TOO")
+    for name in left_out(ask, {*settings, *data, *(["k"] if "categories" in data else [])}):
+        raise ParameterError(f"`{name}` must be given for a plan of {QUESTIONS[ask].label}.")
     if trust != "shuffler" and (dummies is not None or rounds is not None):
         raise ParameterError('`dummies` and `rounds` go with `trust` "shuffler".')
     often = rounds is not None or QUESTIONS[ask].several or QUESTIONS[ask].bounds_sums  # many symbols of a person
@@ -272,6 +272,18 @@ def plan_question(
     if told is not None:
         raise ParameterError(f"{told}, or a larger epsilon.")
     return plan
+
+
+def left_out(ask: str, told: Iterable[str]) -> list[str]:
+    """What a plan needs beside what it is `told`, and no table can fill in: settings, and the private column's range.
+
+    >>> left_out("covariance", {"lower", "upper", "other_lower"})
+    ['other_upper']
+    """
+    kind = QUESTIONS[ask]
+    own = [] if kind.of_arrays else ["lower", "upper"] if kind.of_numbers else ["k"]
+    needed = [*own, *(one.name for one in kind.settings() if one.required and one.name not in kind.of_table)]
+    return [name for name in needed if name not in told]
 
 
 def _wishes(given: Mapping[str, float | None], n: int | None, trust: str) -> dict[str, float]:
@@ -345,7 +357,7 @@ def question_rows(plan: QuestionPlan) -> dict[str, str]:
         "epsilon0": "infinite: no local promise" if math.isinf(own) else f"{upward(own)}: one report",
         "epsilon": f"{upward(central.epsilon)} with delta {upward(central.delta)}: the shuffled batch",
         "trust": "; ".join(central.lines()),
-        "error": f"{question_error(plan, plan.error95)} with 95 % probability, whatever people hold",
+        "error": f"{question_error(plan, plan.error95)} with 95 % probability, {plan.question.planned_of}",
         "standard error": f"{question_error(plan, plan.standard_error)}, of exactly these people",
         **numbered(plan.warnings),
     }

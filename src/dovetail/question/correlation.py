@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self, final
 
 import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
+from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.noise import Noise, People
@@ -18,6 +19,52 @@ from dovetail.core.question import Values
 from dovetail.question.covariance import TwoNumbers
 
 TOP53 = np.uint64(11)  # bits of a word that a uniform double leaves out
+PLACES = np.linspace(-1.0, 1.0, 9)  # where errors are worked out; in between they are below straight lines
+
+
+@final
+@mute
+@dataclass(frozen=True, eq=False)
+class RatioIntervals:
+    r"""Intervals of a ratio whose error grows with the ratio: of all r with \|value - r\| <= z error(r).
+
+    Behind noise a denominator may be a few of its standard deviations. Where it was drawn too large the value is too
+    small, and its own error with it: an interval of value +- z error(value) misses above.
+
+    Parameters
+    ----------
+    places : float array (places,), ascending, the value among them
+    errors : float array (2, places)
+        Standard errors for these people and for their population, if the truth is there.
+
+    Source
+    ------
+    Fieller (1954), Some problems in interval estimation, Journal of the Royal Statistical Society B 16.
+    """
+
+    places: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    sampled: bool = False
+
+    def drawn(self, share: Any) -> RatioIntervals:
+        """With sampling added."""
+        return replace(self, sampled=True)
+
+    def each(self, pick: Callable[[Any], Any]) -> RatioIntervals:
+        """The same: it is one number."""
+        return self
+
+    def interval(self, value: Values, z: float) -> tuple[Values, Values]:
+        """As in `Intervals`."""
+        reach = z * self.errors[int(self.sampled)]
+        low = -_outermost(-self.places[::-1], (value - self.places - reach)[::-1])
+        return np.asarray(low), np.asarray(_outermost(self.places, self.places - value - reach))
+
+
+def _outermost(places: NDArray[np.float64], over: NDArray[np.float64]) -> float:
+    """The last place up to which a broken line through `over` is at most 0 somewhere."""
+    last = int(np.flatnonzero(over <= 0.0)[-1])
+    return float(np.interp(0.0, over[last : last + 2], places[last : last + 2]))
 
 
 @final
@@ -33,7 +80,8 @@ class Correlation(TwoNumbers):
     squared wherever the number lies, so that squares are right too. Sigma is how the noise in the means varies
     together, R the mean variance that rounding adds to the correlation, both estimated.
 
-    Where the noise could make a variance vanish the interval is -1 to 1. The error of a population takes its fourth
+    Intervals hold all correlations whose own error explains the estimate (Fieller). Where the noise could make a
+    variance vanish they are -1 to 1. The error of a population takes its fourth
     moments from the pairs themselves: the textbook's formula is for normal numbers.
 
     Parameters
@@ -139,13 +187,25 @@ class Correlation(TwoNumbers):
             np.maximum(0.0, np.einsum("ij,jk,ik->i", slopes, sigma, slopes)) + self._rounded(people)
         )
         if cuu <= doubt[0] or cvv <= doubt[1]:
-            return Estimate(np.asarray(0.0), np.asarray(1.0), people.n, np.asarray(1.0))
+            unknown = RatioIntervals(PLACES, np.full((2, PLACES.size), math.inf))
+            return Estimate(np.asarray(0.0), np.asarray(1.0), people.n, np.asarray(1.0), spread=unknown)
         root = math.sqrt(cuu * cvv)
         rho = float(np.clip(cuv / root, -1.0, 1.0))
-        gradient = np.array(
-            [(-v + rho * root * u / cuu) / root, (-u + rho * root * v / cvv) / root,
-             -0.5 * rho / cuu, -0.5 * rho / cvv, 1.0 / root]
-        )  # fmt: skip
+        places = np.unique([*PLACES, rho])
+        fixed = np.array([-v, -u, 0.0, 0.0, 1.0]) / root
+        slope = np.array([u / cuu, v / cvv, -0.5 / cuu, -0.5 / cvv, 0.0])  # of the gradient, in the correlation
+        gradients = [fixed + one * slope for one in places]
+        errors = np.array([self._errors(noise, tally, people, gradient) for gradient in gradients]).T
+        own, drawn = errors[:, np.searchsorted(places, rho)]
+        return Estimate(
+            np.asarray(rho), np.asarray(own), people.n, np.asarray(drawn), spread=RatioIntervals(places, errors)
+        )
+
+    def _errors(
+        self, noise: Noise, tally: Tally, people: People, gradient: NDArray[np.float64]
+    ) -> tuple[float, float]:
+        """Standard errors for these people and for their population of a correlation with this gradient."""
+        means, sigma = noise.moments(tally, self._means, people)
         rounding = self._variance(gradient)
         most = float(rounding.max())
         (spent,), off = noise.moments(tally, rounding[None], people)
@@ -153,12 +213,9 @@ class Correlation(TwoNumbers):
         variance = float(gradient @ sigma @ gradient) + min(most, max(above, 0.0)) / people.n
         worth = gradient @ self._means  # of each answer: its square holds the fourth moments
         (square,), off = noise.moments(tally, worth[None] ** 2, people)
-        spread = max(
-            0.0, float(square) + 2.0 * math.sqrt(float(off[0, 0])) - float(gradient @ [u, v, uu, vv, uv]) ** 2
-        )
+        spread = max(0.0, float(square) + 2.0 * math.sqrt(float(off[0, 0])) - float(gradient @ means) ** 2)
         population = float(gradient @ sigma @ gradient) + spread / people.n
-        error, drawn = math.sqrt(max(variance, 0.0)), math.sqrt(max(variance, population, 0.0))
-        return Estimate(np.asarray(rho), np.asarray(error), people.n, np.asarray(drawn))
+        return math.sqrt(max(variance, 0.0)), math.sqrt(max(variance, population, 0.0))
 
     def _rounded(self, people: People) -> float:
         """The largest variance that rounding adds to the mean of a square."""

@@ -45,6 +45,7 @@ class TwoNumbers(Question):
     rounding: ClassVar[str]
     needs = "frequency"
     needs_names: ClassVar[bool] = True
+    of_table: ClassVar[tuple[str, ...]] = ("other",)
     hidden: ClassVar[Missing | None] = Missing(
         "guesses are measured of one answer of a list; here two numbers are asked"
     )

@@ -103,6 +103,7 @@ class Distribution(Question):
     planned: ClassVar[Mapping[str, Sequence[Any]]] = {"levels": range(1, MOST_LEVELS + 1)}
     planned_gain: ClassVar[float] = 0.03  # a level takes half as many dummies again
     planned_measure: ClassVar[str] = "share"
+    planned_of: ClassVar[str] = "of the share of people below any one number, whatever they hold"
     needs_names: ClassVar[bool] = True
     bounds_sums: ClassVar[bool] = True
 

@@ -77,6 +77,9 @@ class Regression(Question):
     )
     planned: ClassVar[Mapping[str, Sequence[Any]]] = {"points": (2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 64)}
     planned_measure: ClassVar[str] = "mean product"
+    planned_of: ClassVar[str] = (
+        "of a mean product in ranges; how far off coefficients are depends on what people hold"
+    )
     needs_names: ClassVar[bool] = True
     several: ClassVar[bool] = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
+from textwrap import wrap
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -343,26 +344,39 @@ def chance_chart(rows: Sequence[tuple[str, str, float]], *, title: str, descript
 
 
 HEAT_LEFT = 120.0  # where the squares of a heat map begin
+MOST_LETTERS = 60  # of a line below it
 
 
 def heat_chart(
-    labels: Sequence[str], heat: Mapping[tuple[int, int], float], *, title: str, description: str
+    rows: Sequence[str],
+    heat: Mapping[tuple[int, int], float],
+    *,
+    columns: Sequence[str] = (),
+    title: str,
+    description: str,
 ) -> Markup:
-    """A square for every two labels, the darker the nearer its `heat` is to 1; a table beside it has the numbers."""
-    side = min(26.0, (RIGHT - HEAT_LEFT) / len(labels))
-    parts, bottom = [], 8 + side * len(labels)
-    for row, label in enumerate(labels):
-        y = 8 + side * row
-        name = f"{row + 1} {label}"
-        parts.append(svg_text("label start", LEFT, y + side / 2 + 4, name if len(name) <= 16 else f"{name[:15]}…"))
-        parts.append(svg_text("tick middle", HEAT_LEFT + side * (row + 0.5), bottom + 14, str(row + 1)))
-        for column in range(row):
-            parts.append(
-                Markup(
-                    '<rect class="heat" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill-opacity="{:.3f}"/>'
-                ).format(HEAT_LEFT + side * column, y, side, side, min(1.0, max(0.0, heat[column, row])))
-            )
-    return svg_picture(bottom + 22, title, description, parts)
+    """A square for each row and column of `heat`, the darker the nearer it is to 1; a table has the numbers.
+
+    Without `columns` of their own those are the rows again, by number.
+    """
+    side = min(26.0, (RIGHT - HEAT_LEFT) / len(columns or rows))
+    bottom = 8 + side * len(rows)
+    named = [f"{place} {label}" for place, label in enumerate(columns, 1)]
+    parts = [
+        svg_text("label start", LEFT, 8 + side * (row + 0.5) + 4, name if len(name) <= 16 else f"{name[:15]}…")
+        for row, name in enumerate(rows if columns else [f"{place} {label}" for place, label in enumerate(rows, 1)])
+    ]
+    for column in range(len(columns or rows)):
+        parts.append(svg_text("tick middle", HEAT_LEFT + side * (column + 0.5), bottom + 14, str(column + 1)))
+    for (row, column), dark in heat.items():
+        parts.append(
+            Markup(
+                '<rect class="heat" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill-opacity="{:.3f}"/>'
+            ).format(HEAT_LEFT + side * column, 8 + side * row, side, side, min(1.0, max(0.0, dark)))
+        )
+    told = wrap(" · ".join(named), MOST_LETTERS)
+    parts += [svg_text("tick start", LEFT, bottom + 32 + 14 * place, line) for place, line in enumerate(told)]
+    return svg_picture(bottom + 22 + (8 + 14 * len(told) if told else 0), title, description, parts)
 
 
 class ChangeRow(NamedTuple):

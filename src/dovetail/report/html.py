@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dovetail.core.display import guess_in_words
 from dovetail.core.verdict import percent_up, scale_sentences
+from dovetail.estimate.tables import Pairs
 from dovetail.report import sentences as words
 from dovetail.report import tables
 from dovetail.report.charts import (
@@ -56,6 +58,7 @@ class CaptionedChart(NamedTuple):
 
 
 LONGEST_CHART = 24  # rows; the table below it shows all
+MOST_SQUARES = 40  # of a row or column of a heat map
 LONGEST_TABLE = 12  # rows; a longer one is folded
 
 
@@ -138,6 +141,7 @@ def charts(document: Document) -> dict[str, CaptionedChart]:
         "series": _series(document),
         "curve": _curve(document),
         "pairs": _pairs(document),
+        "cells": _cells(document),
     }
     return {name: chart for name, chart in drawn.items() if chart}
 
@@ -148,7 +152,10 @@ def _overall(document: Document) -> CaptionedChart | None:
         return None
     error = tables.median_error([overall])
     rows = [_row(document, overall, place, str(label), error) for place, label in enumerate(overall["labels"])]
-    return _intervals(document, rows, "Estimates for everybody")
+    if document["estimates"]["measure"] != "share" or len(rows) <= LONGEST_CHART:
+        return _intervals(document, rows, "Estimates for everybody")
+    rows = sorted((row for row in rows if math.isfinite(row.value)), key=lambda row: -row.value)
+    return _intervals(document, rows, "Estimates for everybody", which="largest")
 
 
 def _curve(document: Document) -> CaptionedChart | None:
@@ -179,13 +186,33 @@ def _pairs(document: Document) -> CaptionedChart | None:
     if missing_reason(curve) is not None or len(curve.get("pairs", ())) < 2:
         return None
     most = max(*map(float, curve["information"]), 1e-12)
-    heat = {(i, j): float(one) / most for (i, j), one in zip(curve["pairs"], curve["information"], strict=True)}
+    heat = {(j, i): float(one) / most for (i, j), one in zip(curve["pairs"], curve["information"], strict=True)}
     title = "How much two columns tell of one another"
     chart = heat_chart(
         document["collection"]["columns"], heat, title=title,
         description="The darker a square, the more; the darkest pair tells most. The table has the numbers.",
     )  # fmt: skip
     return CaptionedChart(title, chart)
+
+
+def _cells(document: Document) -> CaptionedChart | None:
+    """The table of the two columns that tell most of one another."""
+    curve, overall = document["estimates"].get("curve"), document["estimates"]["overall"]
+    if missing_reason(curve) is not None or "pairs" not in curve or missing_reason(overall) is not None:
+        return None
+    names, values = document["collection"]["columns"], document["collection"]["values"]
+    found = Pairs(tuple(map(len, values))).split(np.array(overall["possible"], dtype=np.float64))
+    _, (i, j) = max(zip(map(float, curve["information"]), map(tuple, curve["pairs"]), strict=True))
+    if max(len(values[i]), len(values[j])) > MOST_SQUARES:
+        return None
+    most = max(float(found[i, j].max()), 1e-12)
+    heat = {place: float(share) / most for place, share in np.ndenumerate(found[i, j])}
+    title = f"People by {names[i]} and {names[j]}"
+    chart = heat_chart(
+        values[i], heat, columns=values[j], title=title,
+        description=f"The darker a square, the more people, {percent(most)} at most. The table has the numbers.",
+    )  # fmt: skip
+    return CaptionedChart(title + (", which tell most of one another" if len(curve["pairs"]) > 1 else ""), chart)
 
 
 def _guesses(document: Document) -> CaptionedChart:
@@ -233,13 +260,15 @@ def _row(document: Document, block: Document, place: int, label: str, error: flo
     return IntervalRow(label, text, value, low, high, None if not truth else float(truth[place]))
 
 
-def _intervals(document: Document, rows: Sequence[IntervalRow], title: str) -> CaptionedChart | None:
+def _intervals(
+    document: Document, rows: Sequence[IntervalRow], title: str, *, which: str = "first"
+) -> CaptionedChart | None:
     rows = [row for row in rows if math.isfinite(row.lower) and math.isfinite(row.upper) and math.isfinite(row.value)]
     shares = document["estimates"]["measure"] == "share"
     shown = [row.within_shares() if shares else row for row in rows[:LONGEST_CHART]]
     if not shown:
         return None
-    remarks = [f"first {len(shown)} of {len(rows)}"] if len(shown) < len(rows) else []
+    remarks = [f"{which} {len(shown)} of {len(rows)}"] if len(shown) < len(rows) else []
     remarks += [CUT] if shown != rows[: len(shown)] else []
     title += f" ({'; '.join(remarks)})" if remarks else ""
     level = percent(document["estimates"]["level"])

@@ -438,7 +438,7 @@ def _head(found: TableCheck) -> list[str]:
         f"# Written by `dovetail check` for {_bare(found.path.name)}: {found.n:,} rows. Lines marked {MARK} were",
         "# read off the table or guessed: look at each. This file may say what people wrote: keep it private.",
         "schema_version = 1",
-        'mode = "rehearsal"  # knows the truth, for planning; "release" is what leaves the house',
+        'mode = "rehearsal"  # "rehearsal" knows the truth, for planning; "release" is what leaves the house',
         "",
     ]
 

@@ -34,6 +34,7 @@ from dovetail.report.charts import NamedCurve, ReferenceLine, TickFormat, line_c
 from dovetail.report.document import to_jsonable
 from dovetail.report.number_format import ABSENT, percent, percent_up
 from dovetail.report.plans import (
+    DUMMIES,
     TRUSTED,
     plan_document,
     plan_error,
@@ -184,6 +185,7 @@ def form_view(question: Question, error: DovetailError | None) -> dict[str, Any]
         "sliders": SLIDERS,
         "kinds": [(kind.name, kind.name.replace("_", " "), kind.question) for kind in RANDOMIZERS if _free(kind)],
         "others": OTHERS,
+        "dummies": DUMMIES,
         "settings": [
             (one, " ".join(kind.name for kind in OTHERS if one.name in {own.name for own in kind.settings()}))
             for one in SETTINGS.values()

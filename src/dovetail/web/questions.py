@@ -23,19 +23,21 @@ from dovetail.plan.dummies import DummiesPlan, UserDummiesPlan, plan_trusting
 from dovetail.plan.planner import WHAT_IT_TAKES, CollectionPlan, Recommendation, complete_plan, recommend_collection
 from dovetail.report.plans import plan_document
 
-WHOLE = ("n", "k", "groups", "smallest_group")
+WHOLE = ("n", "k", "groups", "smallest_group", "rounds")
 REAL = ("error", "epsilon", "epsilon0", "delta", "honest", "lower", "upper", "grid")
-WORDS = ("question", "randomizer", "shares", "trust")
+WORDS = ("question", "randomizer", "shares", "trust", "dummies")
 OTHERS = tuple(kind for kind in QUESTIONS if kind.name not in ("shares", "number"))  # planned by their own error
 SETTINGS = {one.name: one for kind in OTHERS for one in kind.settings()}
 FIELDS = (*WORDS[:1], *WHOLE, *REAL, *WORDS[1:], *SETTINGS)
 ONLY = {"frequency": ("k", "shares"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
 USUAL = {"shares": "any", "trust": "local"}  # what is not said
-NOT_WITH = {  # fields that a plan with dummies does not have
+OF_SHUFFLER = ("dummies", "rounds")
+NOT_WITH = {  # fields that a plan with this noise does not have
+    "local": OF_SHUFFLER,
     "shuffler": ("epsilon0", "groups", "smallest_group", "randomizer", "shares", "honest"),
-    "users": ("epsilon0", "groups", "smallest_group", "randomizer", "shares"),
+    "users": ("epsilon0", "groups", "smallest_group", "randomizer", "shares", *OF_SHUFFLER),
 }
-TAKEN = ("question", "n", "trust", "error", "epsilon", "epsilon0", "delta", "honest", "randomizer")
+TAKEN = ("question", "n", "trust", "error", "epsilon", "epsilon0", "delta", "honest", "randomizer", *OF_SHUFFLER)
 START = {"question": "frequency", "k": "4", "n": "10000", "error": "0.03"}
 LONGEST, LONGEST_LIST = 40, 2000  # letters of a field, and of one that lists columns
 MOST_WHOLE = 1e16  # what is larger is beyond every range, and would be hundreds of digits in a message
@@ -102,11 +104,12 @@ def _foreign(mine: str, trust: str) -> list[str]:
     """The fields that a question behind this noise does not have."""
     if mine in ONLY:
         own = [name for kind, names in ONLY.items() if kind != mine for name in names]
-        return [*own, *NOT_WITH.get(trust, ()), *SETTINGS]
+        return [*own, *NOT_WITH.get(trust or "local", ()), *SETTINGS]
     kind = next((kind for kind in OTHERS if kind.name == mine), None)
     own = [] if kind is None else [one.name for one in kind.settings()]
     taken = {*TAKEN, *own, *(("lower", "upper") if kind is None or kind.of_numbers else ("k",))}
     taken -= set() if trust in ("", "local") else {"epsilon0", "randomizer"}
+    taken -= set() if trust == "shuffler" else {*OF_SHUFFLER}
     return [name for name in FIELDS if name not in taken]
 
 

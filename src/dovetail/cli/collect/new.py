@@ -126,6 +126,9 @@ class AskOptions:
             column["missing"] = self.missing or NO_ANSWER
         elif self.missing is not None:
             raise ParameterError("--missing goes with --ask nonresponse.")
+        needed = [one.name for one in QUESTIONS[self.ask].settings() if one.required and one.name not in own]
+        if needed:
+            raise ParameterError(f"--ask {self.ask} needs --{' and --'.join(needed).replace('_', '-')}.")
         question = question_about(self.ask, {"private": self.private, **given(column)}, own, name="--ask")
         k = question.domain.get("k")
         if question.needs == "mean" and trust != "local":
