@@ -1,6 +1,7 @@
 """Crops without an object: the exact largest crop beside the published search between consecutive edges."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,18 @@ from studies.record import command, picture, record
 
 from dovetail.core.errors import DataError
 from dovetail.datasets.download import data_folder
-from dovetail.memorize.crops import Box, boxes_of, clip_boxes, corner_crop, largest_crop, pixel_boxes
+from dovetail.memorize.crops import Box, boxes_of, clip_boxes, corner_crop, largest_crop
 
 SEED = 1
 WHERE = "BCCD at 72 x 96 pixels (Shenggan, MIT), with bccd96_boxes.csv, boxes as fractions"
 HEIGHT, WIDTH = 72, 96
 SYNTHETIC, SIDE = 400, 300  # random box sets of 1 to 6 boxes in images of this side
 USABLE = {"random": 100, "white cells": 30, "all cells": 10}  # smallest usable side, pixels
+
+
+def pixel_boxes(boxes: Sequence[Box]) -> list[Box]:
+    """Boxes in whole pixels, rounded outwards: a pixel that an object touches is the object's."""
+    return [Box(math.floor(b.x0), math.floor(b.y0), math.ceil(b.x1), math.ceil(b.y1)) for b in boxes]
 
 
 def main(full: bool, out: Path) -> pl.DataFrame:

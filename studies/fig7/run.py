@@ -4,14 +4,15 @@ theta = alpha / (w (w + 1) / 2) for groups that are windows of w + 1 people; the
 middle of n. eta is the smallest share kept in 50 draws, as in the paper; eta_99 is kept by 99 % of many draws.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 from studies.record import command, picture, record
 
-from dovetail.account.preservation import expected_block_retention, retention_quantile
 from dovetail.cli.progress import each
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.shuffle.fitting.sensitivity import published_width_bound
@@ -22,6 +23,28 @@ TRIALS, DELTA = 50, 0.01
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.8)
 ALPHAS = (1.0, 2.0, 3.0, 5.0, 10.0)
 WIDTHS = (10, 20, 30, 50, 100, 200, 300)
+
+
+def expected_block_retention(n: int, size: int, theta: float) -> float:
+    r"""About the expected share of an interior block of l places that stays, under Mallows' Kendall law.
+
+    .. math:: \eta \approx \max\left(1 - \frac{2 \ln 2}{\theta l}, \frac{l}{n}\right)
+
+    Each of the two edges loses ln 2 / theta people; no law of this family keeps less than a uniform shuffle.
+    A rule of thumb for 1 / theta much below l; use `preservation` for a statement.
+    """
+    edges = 2.0 * math.log(2.0) / (theta * size) if theta * size > 0.0 else math.inf
+    return max(1.0 - edges, size / n)
+
+
+def retention_quantile(law: ArrayLike, size: int, *, delta: float) -> float:
+    """Largest eta that holds with probability at least 1 - delta, from a law of the number of replaced members.
+
+    >>> retention_quantile([0.5, 0.4, 0.1], 4, delta=0.1)
+    0.75
+    """
+    beyond = np.cumsum(np.asarray(law, dtype=np.float64)[::-1])[::-1]  # Pr[at least j replaced]
+    return (size - int((beyond[1:] > delta).sum())) / size
 
 
 def kept(n: int, theta: float, *, draws: int, rng: Entropy) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

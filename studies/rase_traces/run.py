@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 from studies.record import command, picture, record
-from studies.table1.loads import SOCKET, refit, synthetic
+from studies.table1.loads import SOCKET, pivot_rounds, refit, synthetic
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.datasets.houses import pivot_rounds
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.robust_mean import bootstrap_mean, estimate_median
 from dovetail.job.fleet import Fleet, FleetRun

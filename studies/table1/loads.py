@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import simulation
-from dovetail.datasets.houses import DAY, FOLDER, pivot_rounds, read_refit, synthetic_loads
+from dovetail.datasets.houses import DAY, FOLDER, read_refit, synthetic_loads
 
 SOCKET = (0.0, 3000.0)  # watts: public, what a British plug of 13 A can carry at 230 V, rounded up
 PAPER = (3.9, 178.3)  # watts: Table I, training houses
@@ -67,3 +67,26 @@ def sensor_months(n: int, every: str) -> Fleet | None:
     clock = wide["time"].dt
     hours = (clock.hour() + clock.minute() / 60.0).to_numpy()
     return Fleet("REFIT", wide.select(devices[:n]).to_numpy(), hours, SOCKET)
+
+
+def load_statistics(table: pl.DataFrame) -> pl.DataFrame:
+    """For each house its sensors, range of watts, calendar months and readings, like Table I of the RASE paper."""
+    return (
+        table.group_by("house")
+        .agg(
+            sensors=pl.col("device").n_unique(),
+            lowest=pl.col("watts").min(),
+            highest=pl.col("watts").max(),
+            months=pl.col("time").dt.truncate("1mo").n_unique(),
+            readings=pl.len(),
+        )
+        .sort("house")
+    )
+
+
+def pivot_rounds(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The steps in which every device has a reading, as rounds 1, 2, ..: columns t, time and one for each device."""
+    wide = table.pivot("device", index="time", values="watts").sort("time").drop_nulls()
+    devices = sorted(name for name in wide.columns if name != "time")
+    stamps = pl.Series("t", range(1, wide.height + 1), dtype=pl.Int64)
+    return wide.select(stamps, "time", *devices), devices

@@ -5,9 +5,7 @@ from typing import Any
 
 import polars as pl
 from studies.record import command, picture, record
-from studies.table1.loads import FIRST, PAPER, SOCKET, refit, synthetic
-
-from dovetail.datasets.houses import load_statistics
+from studies.table1.loads import FIRST, PAPER, SOCKET, load_statistics, refit, synthetic
 
 SEED = 1
 STEPS = {"1m": 1.0, "10m": 10.0, "1h": 60.0, "1d": 1440.0}  # minutes

@@ -6,7 +6,7 @@ odds of Theorem 5.3.1, and what they are exactly.
 """
 
 from collections.abc import Iterator
-from math import exp, log
+from math import exp, log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from studies.record import command, picture, record
 from dovetail.cli.progress import each
 from dovetail.trace.descent import Budget
 from dovetail.trace.kernels import RBF, Floats, Kernel, Periodic, with_nugget
-from dovetail.trace.loss import Adversary, condition, information, mu_of_loss, posterior_odds, posterior_width
+from dovetail.trace.loss import Adversary, condition, information, posterior_odds, posterior_width
 from dovetail.trace.mechanisms import design_noise, robust
 
 FACTORS = (0.5, 1.0, 1.5)
@@ -73,6 +73,15 @@ def width(prior: Floats, noise: Floats) -> float:
     """Posterior width of the secret for an adversary with this prior."""
     seen = condition(prior, [SECRET])
     return posterior_width(information(seen, noise).posterior(seen.variance))
+
+
+def mu_of_loss(epsilon: float, *, order: float) -> float:
+    """mu of a loss `epsilon` of order lambda, sqrt(2 epsilon / lambda).
+
+    >>> mu_of_loss(0.1, order=5.0)
+    0.2
+    """
+    return sqrt(2.0 * epsilon / order)
 
 
 def odds() -> Iterator[dict[str, float]]:

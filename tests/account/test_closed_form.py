@@ -6,7 +6,7 @@ from math import exp, expm1, inf, log, sqrt, tanh
 import numpy as np
 import pytest
 
-from dovetail.account.clones import ClonePair, amplify_approximate
+from dovetail.account.clones import ClonePair
 from dovetail.account.closed_forms import (
     ADAPTIVE,
     FIXED,
@@ -20,7 +20,6 @@ from dovetail.account.closed_forms import (
     hoeffding,
     krr_upper_law,
     random_check_ins,
-    random_check_ins_approximate,
     stronger_published,
     stronger_tight,
 )
@@ -189,29 +188,6 @@ def test_the_recalled_curves_have_the_rates_that_the_paper_quotes_of_them() -> N
 
     assert rate(3.0, 1.0) == pytest.approx(2.5, rel=1e-9)  # e^(2.5 epsilon0)
     assert rate(0.5, 8.0) == pytest.approx(20.0, rel=1e-9)  # e^(20 epsilon0) with 8 epsilon0 for epsilon0
-
-
-def test_the_recalled_curve_for_reports_with_a_delta_solves_its_equation_and_lies_above_the_clones() -> None:
-    def curve(e0: float, n: int, delta0: float = 1e-30) -> float:
-        found = random_check_ins_approximate(e0, delta0, n=n, delta=1e-6)
-        assert found is not None
-        return found
-
-    e0, n, d0 = 0.25, 10**8, 1e-22
-    found = curve(e0, n, d0)
-    slack = (n * (exp(found) + 1)) ** -1 * (1e-6 - _left_by(found, 8 * e0, n))  # delta1 that the equation leaves
-    wanted = -expm1(-e0) * slack / (4 * exp(e0) * (2 + log(2 / slack) / -log(-expm1(-5 * e0))))
-    assert wanted == pytest.approx(d0, rel=1e-3)
-    for e0 in (0.1, 0.25):
-        clones = amplify_approximate(e0, 1e-22, n=10**8, delta=1e-6)
-        assert clones.epsilon is not None and clones.epsilon < curve(e0, 10**8, 1e-22) / 5
-    assert random_check_ins_approximate(1.0, 1e-8, n=10**6, delta=1e-6) is None
-
-
-def _left_by(epsilon: float, e0: float, n: int) -> float:
-    """delta' at which the pure curve takes this value."""
-    root = exp(1.5 * e0) * expm1(e0) / sqrt(n)
-    return exp(-(((epsilon - root * root / 2) / root) ** 2) / 2)
 
 
 def test_the_regime_ends_where_the_reason_says() -> None:

@@ -8,6 +8,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 from scipy.stats import beta, hypergeom
+from studies.fig7.run import expected_block_retention, retention_quantile
 from tests.shuffle.symmetric import everything, naive_inversions
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law
 
@@ -15,7 +16,6 @@ from dovetail.account.preservation import (
     Preservation,
     arrangements,
     clopper_pearson,
-    expected_block_retention,
     hamming_counts,
     hamming_preservation,
     max_replacements,
@@ -23,7 +23,6 @@ from dovetail.account.preservation import (
     prefix_replacement_distribution,
     preservation,
     query_preservation,
-    retention_quantile,
     sample_replacements,
     smallest_alpha_for_members,
     smallest_alpha_for_prefix,

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from studies.table1.loads import load_statistics, pivot_rounds
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.houses import appliance_load, load_statistics, pivot_rounds, read_refit, synthetic_loads
+from dovetail.datasets.houses import appliance_load, read_refit, synthetic_loads
 
 CLEAN = """Time,Unix,Aggregate,Appliance1,Appliance2,Issues
 2013-10-09 13:06:17,1381323977,523,74,0,0

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from studies.dejavu_crops.run import pixel_boxes
 from tests.tiers import tiered
 
 from dovetail.core.errors import DataError, ParameterError
@@ -16,7 +17,6 @@ from dovetail.memorize.crops import (
     clip_boxes,
     corner_crop,
     largest_crop,
-    pixel_boxes,
 )
 
 SIDE = 9

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
+from studies.trace_robust.run import mu_of_loss
 from tests.trace.priors import KERNELS, STEPS, covariance, flat_mean, generator
 
 from dovetail.core.certified import Bracket
@@ -25,7 +26,6 @@ from dovetail.trace.loss import (
     information,
     losses,
     mu_of,
-    mu_of_loss,
     posterior_odds,
     posterior_width,
     renyi_loss,

@@ -401,55 +401,6 @@ def random_check_ins(epsilon0: float, *, n: int, delta: float) -> float:
     return 0.5 * root * root + root * math.sqrt(2.0 * parameters.log_over_delta(1.0))
 
 
-def random_check_ins_approximate(epsilon0: float, delta0: float, *, n: int, delta: float) -> float | None:
-    r"""The same curve for reports with a delta0 of their own, for figures only; None where it says nothing.
-
-    .. math:: \epsilon = \epsilon_{\mathrm{pure}}(8 \epsilon_0, \delta'), \qquad
-              \delta = \delta' + (e^{\epsilon} + 1)\, n\, \delta_1, \qquad
-              \delta_0 = \frac{(1 - e^{-\epsilon_0})\, \delta_1}
-              {4 e^{\epsilon_0} (2 + \log(2 / \delta_1) / \log(1 / (1 - e^{-5 \epsilon_0})))}
-
-    An (epsilon0, delta0)-private report is within delta1 of an 8 epsilon0-private one; hence the rate e^(20 epsilon0)
-    that Feldman, McMillan and Talwar quote. Use `amplify_approximate` for promises.
-
-    Parameters
-    ----------
-    epsilon0 : float, above 0, at most 80, nats
-    delta0 : float, above 0, below 1
-    n, delta : as in `ShuffleParameters`
-
-    Source
-    ------
-    Recalled like `random_check_ins`; of the rate alone: Feldman, McMillan, Talwar (2021), before Proposition 2.2.
-    They quote e^(20 epsilon0) for the second term, as here, and e^(30 epsilon0) for the first, half of the second's
-    square: here e^(40 epsilon0).
-    """
-    slack = n * _distance_from_pure(epsilon0, probability("delta0", delta0))
-    epsilon = 0.0
-    for _ in range(100):  # from below, so that the first point that keeps delta is the smallest
-        if epsilon > epsilon0 or (left := delta - (math.exp(epsilon) + 1.0) * slack) <= 0.0:
-            return None
-        before, epsilon = epsilon, random_check_ins(8.0 * epsilon0, n=n, delta=left)
-        if epsilon - before <= 1e-12 * epsilon:
-            return epsilon
-    return None
-
-
-def _distance_from_pure(epsilon0: float, delta0: float) -> float:
-    """delta1 of the recalled conversion to an 8 epsilon0-private report; 1 where it says nothing."""
-    from scipy.optimize import brentq  # seldom used, and slow to import
-
-    rate = -math.log(-math.expm1(-5.0 * epsilon0))
-
-    def excess(log_delta1: float) -> float:
-        share = -math.expm1(-epsilon0) * math.exp(log_delta1 - epsilon0)
-        return math.log(share / (4.0 * (2.0 + (math.log(2.0) - log_delta1) / rate))) - math.log(delta0)
-
-    if excess(0.0) <= 0.0:
-        return 1.0
-    return math.exp(float(brentq(excess, math.log(delta0), 0.0)))
-
-
 ADAPTIVE = (erlingsson, clones_workshop, clones_focs)
 FIXED = (hoeffding, bennett, stronger_published, stronger_tight)
 

@@ -277,16 +277,6 @@ class MixtureLaw:
         inside = float(self._count.masses @ each) + self._count.noise * float(each[0])
         return min(1.0, self.uniform * (self._count.missing * worst + inside) * UP)
 
-    def one_line_delta(self, epsilon: float, *, tail: float) -> float:
-        """A simpler upper bound: with probability `tail` M is below what Chernoff's bound allows."""
-        factor, mean = math.exp(epsilon), self.mean
-        if factor >= self.ratio:
-            return 0.0
-        low = max(0, math.floor(mean - math.sqrt(2.0 * mean * math.log(1.0 / tail))))
-        worst = (self.ratio - factor) / self.own.k
-        [gain] = Draws.among(self.own.k, [low + 1]).gains(self.ratio, factor)
-        return min(1.0, self.uniform * (tail * worst + float(gain)) * UP)
-
     def delta_lower(self, epsilon: float) -> float:
         """The same from below: blocks of M count at their upper ends, and what is missing not at all."""
         factor = math.exp(epsilon)

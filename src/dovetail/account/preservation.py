@@ -203,18 +203,6 @@ class Preservation:
     confidence: float
 
 
-def expected_block_retention(n: int, size: int, theta: float) -> float:
-    r"""About the expected share of an interior block of l places that stays, under Mallows' Kendall law.
-
-    .. math:: \eta \approx \max\left(1 - \frac{2 \ln 2}{\theta l}, \frac{l}{n}\right)
-
-    Each of the two edges loses ln 2 / theta people; no law of this family keeps less than a uniform shuffle.
-    A rule of thumb for 1 / theta much below l; use `preservation` for a statement.
-    """
-    edges = 2.0 * math.log(2.0) / (theta * size) if theta * size > 0.0 else math.inf
-    return max(1.0 - edges, size / n)
-
-
 def sample_replacements(
     shuffler: Shuffler, members: ArrayLike, *, draws: int, rng: Entropy | None = None
 ) -> NDArray[np.int64]:
@@ -307,16 +295,6 @@ def query_preservation(
     kept = sum(abs(float(query(held[shuffler.permutation(rng)])) - truth) <= limit for _ in range(draws))
     failures = draws - kept
     return Preservation(limit, failures, draws, clopper_pearson(failures, draws, confidence), confidence)
-
-
-def retention_quantile(law: ArrayLike, size: int, *, delta: float) -> float:
-    """Largest eta that holds with probability at least 1 - delta, from a law of the number of replaced members.
-
-    >>> retention_quantile([0.5, 0.4, 0.1], 4, delta=0.1)
-    0.75
-    """
-    beyond = np.cumsum(np.asarray(law, dtype=np.float64)[::-1])[::-1]  # Pr[at least j replaced]
-    return (size - int((beyond[1:] > delta).sum())) / size
 
 
 def clopper_pearson(failures: int, draws: int, confidence: float) -> Bracket:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +38,7 @@ from dovetail.core.display import downward, upward
 from dovetail.core.errors import ConfigError, ParameterError, UnsupportedError
 from dovetail.core.stages import Randomizer, read_randomizer
 from dovetail.core.verdict import warnings_of
+from dovetail.ledger.files import read_json
 from dovetail.table.data_section import read_toml
 
 Verdict = Literal["impossible", "unsupported", "possible", "proved", "unknown"]
@@ -408,7 +408,7 @@ def read_claims(place: Path) -> list[FiledClaim]:
     ConfigError
         In one line: what cannot be read, or which key of which claim is wrong.
     """
-    raw = _read_json(place) if place.suffix.lower() == ".json" else read_toml(place)
+    raw = read_json(place, error=ConfigError) if place.suffix.lower() == ".json" else read_toml(place)
     rows = raw.get("claim") if isinstance(raw, dict) and set(raw) == {"claim"} else None
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise ConfigError(f"{place}: must hold [[claim]] tables and nothing else, at least one of them.")
@@ -435,12 +435,3 @@ def _claim(place: Path, row: dict[str, Any], number: int) -> FiledClaim:
         raise ConfigError(f"{place}: claim {name!r} needs `epsilon`, what is claimed.")
     given = {key: value for key, value in row.items() if key not in ABOUT}
     return FiledClaim(name, given, expect, row.get("source", ""))
-
-
-def _read_json(place: Path) -> Any:
-    try:
-        return json.loads(place.read_text("utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"{place}: cannot be read ({error.strerror}).") from None
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{place}: is not JSON.") from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import add_verbs, as_share, as_whole
+from dovetail.cli.options import as_share, as_whole
 from dovetail.cli.output import Csv, Facts, Force, Grid, Json, Plot, check_places, show, write_curve
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.display import downward
@@ -611,6 +611,4 @@ def _value(bound: Bound | Composition) -> Any:
     return bound.epsilon if bound.epsilon is not None else {"value": None, "reason": bound.reason}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    add_verbs(app, {"account": _account})
+VERBS = {"account": _account}

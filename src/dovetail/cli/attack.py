@@ -520,15 +520,6 @@ class ColumnOptions:
         return {"device": self.device, "features": names, "batch": self.batch, "place": self.place}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    group = typer.Typer(help="Attacks on tables and released files, with chance level and intervals.")
-    _released.__annotations__["settings"] = AttackSettings
-    verbs = {kind.name: verb_of(kind) for kind in ATTACKS}
-    add_verbs(group, {**verbs, "subset": subset, "released": _released, "reidentify": _reidentify})
-    app.add_typer(group, name="attack")
-
-
 def _reidentify(
     history: Annotated[Path, typer.Argument(help="Table of known senders: what the attacker learned beforehand.")],
     released: Annotated[
@@ -622,3 +613,10 @@ def _recognition(document: dict[str, Any]) -> Iterator[str | Facts | Grid]:
 def _with_interval(document: dict[str, Any], what: str) -> str:
     low, high = document[f"{what}_interval"]
     return f"{percent(document[what])} ({percent(low)} to {percent(high)})"
+
+
+_released.__annotations__["settings"] = AttackSettings
+attack = typer.Typer(help="Attacks on tables and released files, with chance level and intervals.")
+add_verbs(attack, {kind.name: verb_of(kind) for kind in ATTACKS})
+add_verbs(attack, {"subset": subset, "released": _released, "reidentify": _reidentify})
+VERBS = {"attack": attack}

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail import __version__
-from dovetail.cli.options import add_verbs, as_share, given, number
+from dovetail.cli.options import add_verbs, as_share, given, number, verb_group
 from dovetail.cli.output import Facts, Force, Grid, Json, description_of, show
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.cli.run import write_dossier
 from dovetail.core.errors import ConfigError, DataError, ParameterError
+from dovetail.ledger.files import read_json
 
 if TYPE_CHECKING:
     from dovetail.audit.claim import AuditedClaim, FiledClaim
@@ -27,13 +28,9 @@ if TYPE_CHECKING:
 
 FAILS, TOO_FEW = 1, 3
 
-app = typer.Typer(
-    name="audit",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""Is a privacy claim what it says: proved, possible, or impossible because a known attack needs more.
+app = verb_group(
+    "audit",
+    """Is a privacy claim what it says: proved, possible, or impossible because a known attack needs more.
 
     claim: one claim, from its numbers alone. claims: a file of claims, for continuous integration. A proved claim is
     a proved formula: the software may still do something else. mechanism: calls it many times and looks for outputs
@@ -43,14 +40,9 @@ app = typer.Typer(
 )
 
 
-def register(main: typer.Typer) -> None:
-    """Add the group to the command line."""
-    main.add_typer(app)
-
-
 @dataclass(frozen=True)
 class ClaimOptions:
-    """What is claimed, and of which mechanism."""
+    """Options that state a claim and the mechanism that it is about."""
 
     epsilon: Annotated[float, typer.Option(help="The claimed epsilon, nats.")]
     delta: Annotated[float, typer.Option(parser=as_share, help="The claimed delta, in [0, 1).")] = 0.0
@@ -323,7 +315,9 @@ def _release(
     tell("read the release")
     release = read_release(folder)
     tell("checks")
-    checks = audit_release(release, canaries=_json(canaries), false_alarm=false_alarm)
+    checks = audit_release(
+        release, canaries=None if canaries is None else read_json(canaries), false_alarm=false_alarm
+    )
     failed = [check.name for check in checks if check.result == "fails"]
     if dossier:
         write_dossier(release.document, folder, force=force)
@@ -343,7 +337,7 @@ def read_release(folder: Path) -> Release:
     from dovetail.cli.stages import asked_in
     from dovetail.table.released import from_columns
 
-    document, places = _json(folder / "report.json"), [folder / "sanitized.parquet"]
+    document, places = read_json(folder / "report.json"), [folder / "sanitized.parquet"]
     if not isinstance(document, dict):
         raise DataError(f"{folder / 'report.json'}: must be an object.")
     if not places[0].is_file():
@@ -364,17 +358,6 @@ def read_release(folder: Path) -> Release:
     question, noise, people = asked_in(made, table.height)
     reports = from_columns(noise.randomizer, table, question.names)
     return Release(document, table, question, noise, people, reports)
-
-
-def _json(place: Path | None) -> Any:
-    if place is None:
-        return None
-    try:
-        return json.loads(place.read_text("utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{place}: cannot be read ({error.strerror}).") from None
-    except (ValueError, RecursionError):
-        raise DataError(f"{place}: is not JSON.") from None
 
 
 def _callable(text: str) -> Callable[..., Any]:
@@ -452,3 +435,5 @@ def _upper(found: AuditedClaim) -> str:
 
 
 add_verbs(app, {"claim": _claim, "claims": _claims, "mechanism": _mechanism, "release": _release})
+
+VERBS = {"audit": app}

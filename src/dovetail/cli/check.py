@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Force, Full, Json, Paste, check_free, show, write_text
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import ParameterError
@@ -284,6 +283,4 @@ def _next(found: TableCheck, target: Path) -> Iterator[str | Paste]:
     yield Paste("  " + _command(["run", str(target), *apart]))
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    add_verbs(app, {"check": _check})
+VERBS = {"check": _check}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import add_verbs, as_share, as_whole
+from dovetail.cli.options import as_share, as_whole
 from dovetail.cli.output import Grid, Json, Seed, entropy_of, show
 from dovetail.cli.progress import progress_bar
 from dovetail.core.display import downward, guess_in_words, upward
@@ -298,6 +298,4 @@ def _composed_cells(found: dict[str, Any]) -> tuple[str, ...]:
     return (*losses, found["verdict"]["word"])
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    add_verbs(app, {"compare": _compare, "compose": _compose})
+VERBS = {"compare": _compare, "compose": _compose}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Force, Full, Grid, Json, Paste, check_free, show, write_text, write_whole
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, OutputError
+from dovetail.ledger.files import read_json
 from dovetail.report.document import to_jsonable
 
 SHORT = 12  # pairs that are listed without --full
@@ -115,20 +114,10 @@ def _refine(
 
 
 def _document(place: Path) -> dict[str, Any]:
-    file = place / "report.json" if place.is_dir() else place
-    try:
-        found = json.loads(file.read_text("utf-8-sig"))
-    except OSError as error:
-        raise DataError(
-            f"{file}: {error.strerror or 'cannot be read'}; give the folder that `dovetail run` wrote."
-        ) from None
-    except ValueError:
-        raise DataError(f"{file}: is no report.json of `dovetail run`.") from None
+    found = read_json(place / "report.json" if place.is_dir() else place)
     if not isinstance(found, dict):
-        raise DataError(f"{file}: is no report.json of `dovetail run`.")
+        raise DataError(f"{place}: is no report.json of `dovetail run`.")
     return found
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    add_verbs(app, {"synthesize": _synthesize, "refine": _refine})
+VERBS = {"synthesize": _synthesize, "refine": _refine}

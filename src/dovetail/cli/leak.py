@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import add_verbs, as_share
+from dovetail.cli.options import as_share
 from dovetail.cli.output import (
     Csv,
     Facts,
@@ -231,6 +231,4 @@ def _drawing(gain: str | None, tries: int) -> dict[str, Any]:
     }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    add_verbs(app, {"leak": _leak})
+VERBS = {"leak": _leak}

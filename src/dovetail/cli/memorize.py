@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import add_verbs, as_share
+from dovetail.cli.options import add_verbs, as_share, verb_group
 from dovetail.cli.output import Facts, Force, Grid, Json, check_free, show, write_text
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.errors import DataError, ParameterError
@@ -19,24 +19,15 @@ if TYPE_CHECKING:
     from dovetail.memorize.sample_files import Samples
 
 
-app = typer.Typer(
-    name="memorize",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""Does a model repeat its data: tests of generators and encoders that find memorization and promise nothing.
+app = verb_group(
+    "memorize",
+    """Does a model repeat its data: tests of generators and encoders that find memorization and promise nothing.
 
     copying: is a generated table, array or folder of images nearer to the training data than fresh data are. dejavu:
     does an encoder tell from the background what only its training images could have taught it. crop: the largest
     part of an image that meets no object. Verbs that print facts take --json. Passing a test is no privacy.
     """,
 )
-
-
-def register(main: typer.Typer) -> None:
-    """Add the group to the command line."""
-    main.add_typer(app)
 
 
 # `dovetail memorize copying`: is what a model generates nearer to its training data than fresh data are.
@@ -341,3 +332,5 @@ def _dejavu_blocks(document: dict[str, Any]) -> Iterator[str | Grid]:
 
 
 add_verbs(app, {"copying": _copying, "crop": _crop, "dejavu": _dejavu})
+
+VERBS = {"memorize": app}

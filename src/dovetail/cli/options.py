@@ -36,10 +36,21 @@ def as_whole(value: float | None) -> Any:
 # Verbs: what they take stands in the signature, also as dataclasses, whose fields are listed one by one.
 
 
-def add_verbs(app: typer.Typer, verbs: Mapping[str, Callable[..., Any]]) -> None:
-    """Add verbs to the command line or to a group of it, by name."""
+def add_verbs(app: typer.Typer, verbs: Mapping[str, Any]) -> None:
+    """Add verbs, and groups of them, to the command line or to a group of it, by name."""
     for name, verb in verbs.items():
-        app.command(name)(flatten(verb))
+        if isinstance(verb, typer.Typer):
+            app.add_typer(verb, name=name)
+        else:
+            app.command(name)(flatten(verb))
+
+
+def verb_group(name: str, help: str) -> typer.Typer:
+    """A group of verbs, which prints its help where none is named."""
+    return typer.Typer(
+        name=name, help=help, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )  # fmt: skip
 
 
 def flatten(verb: Callable[..., Any]) -> Callable[..., Any]:

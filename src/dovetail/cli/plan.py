@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import Percent, add_verbs, as_share, as_whole, given, settings_group
+from dovetail.cli.options import Percent, as_share, as_whole, given, settings_group
 from dovetail.cli.output import (
     Csv,
     Facts,
@@ -648,6 +648,4 @@ def _config(epsilon: float, delta: float, levels: int) -> str:
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    add_verbs(app, {"plan": _plan, "plan-questions": _plan_questions, "plan-strings": _plan_strings})
+VERBS = {"plan": _plan, "plan-questions": _plan_questions, "plan-strings": _plan_strings}

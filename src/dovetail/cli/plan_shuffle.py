@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import ShufflerSettings, TableOptions, add_verbs, as_share, chosen
+from dovetail.cli.options import ShufflerSettings, TableOptions, as_share, chosen
 from dovetail.cli.output import Facts, Force, Grid, Json, check_free, show, write_text
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -415,6 +415,4 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    add_verbs(app, {"plan-shuffle": _plan_shuffle})
+VERBS = {"plan-shuffle": _plan_shuffle}

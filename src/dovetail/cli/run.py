@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Force, Full, Json, Paste, after_writing, print_json, print_summary, show, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.core.errors import ParameterError
@@ -253,6 +252,4 @@ def _tell_table(place: Path, rows: int, private: str, *, as_json: bool) -> None:
     show(document, f"{place}: {rows:,} rows", "Next:", Paste(f"  {following}"), as_json=as_json)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    add_verbs(app, {"run": _run, "demo": _demo})
+VERBS = {"run": _run, "demo": _demo}

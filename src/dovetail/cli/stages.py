@@ -18,7 +18,6 @@ from dovetail.cli.options import (
     RandomizerSettings,
     ShufflerSettings,
     TableOptions,
-    add_verbs,
     chosen,
     given,
     section_options,
@@ -375,6 +374,4 @@ def _blocks(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, An
         yield f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    add_verbs(app, {"randomize": _randomize, "shuffle": _shuffle, "estimate": _estimate})
+VERBS = {"randomize": _randomize, "shuffle": _shuffle, "estimate": _estimate}

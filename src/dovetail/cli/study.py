@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import add_verbs
 from dovetail.cli.output import Facts, Json, show
 from dovetail.cli.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError
@@ -149,6 +148,4 @@ def module(name: str) -> ModuleType:
     return importlib.import_module(f"studies.{name}.run")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    add_verbs(app, {"study": _study})
+VERBS = {"study": _study}

@@ -8,18 +8,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from dovetail.cli.options import add_verbs
+from dovetail.cli.options import add_verbs, verb_group
 from dovetail.cli.progress import tell
 from dovetail.core.errors import ConfigError
 from dovetail.core.extras import require
 
-app = typer.Typer(
-    name="survey",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""A survey that anybody can host: a page that randomizes answers in the browser, and the servers behind it.
+app = verb_group(
+    "survey",
+    """A survey that anybody can host: a page that randomizes answers in the browser, and the servers behind it.
 
     In order: new (a folder with keys and questions), invite (a link for each person), build (the page, one file for
     any web server) and run (page, shuffler and analyzer on this machine). docs/tutorials/web-survey.md walks through.
@@ -156,7 +152,4 @@ def _run(
 
 add_verbs(app, {"new": _new, "invite": _invite, "build": _build, "run": _run})
 
-
-def register(main: typer.Typer) -> None:
-    """Add the group to the command line."""
-    main.add_typer(app)
+VERBS = {"survey": app}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dovetail.cli.options import add_verbs, as_share
+from dovetail.cli.options import add_verbs, as_share, verb_group
 from dovetail.cli.output import Facts, Force, Grid, Json, Seed, check_free, entropy_of, show, write_text, write_whole
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.checks import share
@@ -534,13 +534,9 @@ def _alone(made: DocumentRelease) -> dict[str, str]:
     }
 
 
-app = typer.Typer(
-    name="text",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""Sentence privacy of documents: a document is released as one public embedding that hides any one sentence.
+app = verb_group(
+    "text",
+    """Sentence privacy of documents: a document is released as one public embedding that hides any one sentence.
 
     In order: candidates (from public documents), plan (which epsilon is enough), evaluate and attack (what released
     embeddings are good for, and what they give away), protect (private documents).
@@ -550,7 +546,4 @@ add_verbs(
     app, {"candidates": _candidates, "plan": _plan, "evaluate": _evaluate, "attack": _attack, "protect": _protect}
 )
 
-
-def register(main: typer.Typer) -> None:
-    """Add the group to the command line."""
-    main.add_typer(app)
+VERBS = {"text": app}

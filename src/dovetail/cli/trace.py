@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli import trace_design
-from dovetail.cli.options import add_verbs, as_share
+from dovetail.cli.options import add_verbs, as_share, verb_group
 from dovetail.cli.output import (
     Facts,
     Force,
@@ -256,23 +256,15 @@ def _attack_row(row: dict[str, Any]) -> tuple[str, ...]:
     return row["mechanism"], row["adversary"], success, predicted, f"{row['error']:.0f}", ratio
 
 
-app = typer.Typer(
-    name="trace",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""Location traces: noise for a whole trace that hides secret times although the times around them tell much.
+app = verb_group(
+    "trace",
+    """Location traces: noise for a whole trace that hides secret times although the times around them tell much.
 
     In order: fit (a kernel, to public or other people's traces), plan (which times are secret, at which budget or
     guarantee), protect (release traces), collect (of many people, shuffled), attack (rehearse: measured success of
     smoothers beside the guarantee), loss (numbers alone). Verbs that print facts take --json.
     """,
 )
-trace_design.register(app)
-add_verbs(app, {"protect": _protect, "collect": _collect, "attack": _attack})
+add_verbs(app, {**trace_design.VERBS, "protect": _protect, "collect": _collect, "attack": _attack})
 
-
-def register(main: typer.Typer) -> None:
-    """Add the group to the command line."""
-    main.add_typer(app)
+VERBS = {"trace": app}

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.options import add_verbs, as_share
+from dovetail.cli.options import as_share
 from dovetail.cli.output import Facts, Force, Json, show, write_text
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.display import upward
 from dovetail.core.errors import DataError, ParameterError
+from dovetail.ledger.files import read_json
 
 if TYPE_CHECKING:
     from dovetail.core.certified import Bracket
@@ -55,16 +56,6 @@ class TraceOptions:
 
 
 # Files that the verbs pass on: a fitted prior and a plan, as JSON.
-
-
-def read_json(place: Path) -> Any:
-    """The document of a file."""
-    try:
-        return json.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{place}: cannot be read ({error.strerror}).") from None
-    except ValueError:
-        raise DataError(f"{place}: is no JSON document.") from None
 
 
 def read_prior(place: Path) -> TracePrior:
@@ -694,6 +685,4 @@ def _loss_facts(document: dict[str, Any]) -> Facts:
     return Facts(f"{document['noise']} noise, {document['n']} points, secret {document['secret']}", rows)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    add_verbs(app, {"fit": _fit, "plan": _plan, "loss": _loss})
+VERBS = {"fit": _fit, "plan": _plan, "loss": _loss}

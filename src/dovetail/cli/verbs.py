@@ -11,7 +11,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-# heading in the overview -> verb -> module whose `register` adds it, first sentence of its help
+# heading in the overview -> verb -> module whose `VERBS` has it, first sentence of its help
 GROUPS = {
     "Start here": {
         "demo": (
@@ -140,8 +140,10 @@ VERBS = {verb: entry for verbs in GROUPS.values() for verb, entry in verbs.items
 @cache
 def _load(verb: str) -> Any:
     """The command of a verb, from its module."""
+    from dovetail.cli.options import add_verbs
+
     scratch = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    import_module(VERBS[verb][0]).register(scratch)
+    add_verbs(scratch, import_module(VERBS[verb][0]).VERBS)
     return typer.main.get_group(scratch).commands[verb]
 
 

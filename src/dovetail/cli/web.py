@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.options import add_verbs
-
 
 def _web(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; 0 takes a free one.")] = 8470,
@@ -29,6 +27,4 @@ def _web(
     serve(host=host, port=port, browse=open, tell=typer.echo)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    add_verbs(app, {"web": _web})
+VERBS = {"web": _web}

@@ -101,10 +101,10 @@ def parameters_of(kind: type, *, without: frozenset[str] = frozenset()) -> tuple
 
 
 def help_of(kind: type) -> dict[str, str]:
-    """The first sentence about each parameter in a docstring of the house's form."""
+    """The first sentence about each parameter in docstrings of the house's form: of a class and of its base."""
     text = inspect.getdoc(kind) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", text, re.M | re.S)
-    found: dict[str, str] = {}
+    found = help_of(kind.__base__) if kind.__base__ else {}
     for names, body in re.findall(
         r"^(\w[\w, ]*?)(?: :[^\n]*)?\n((?: +[^\n]*\n?)*)", section.group(1) if section else "", re.M
     ):

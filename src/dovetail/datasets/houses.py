@@ -114,29 +114,6 @@ def appliance_load(*, houses: Iterable[int] | None = None, every: str = "10m") -
     return read_refit(*files, every=every)
 
 
-def load_statistics(table: pl.DataFrame) -> pl.DataFrame:
-    """For each house its sensors, range of watts, calendar months and readings, like Table I of the RASE paper."""
-    return (
-        table.group_by("house")
-        .agg(
-            sensors=pl.col("device").n_unique(),
-            lowest=pl.col("watts").min(),
-            highest=pl.col("watts").max(),
-            months=pl.col("time").dt.truncate("1mo").n_unique(),
-            readings=pl.len(),
-        )
-        .sort("house")
-    )
-
-
-def pivot_rounds(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """The steps in which every device has a reading, as rounds 1, 2, ..: columns t, time and one for each device."""
-    wide = table.pivot("device", index="time", values="watts").sort("time").drop_nulls()
-    devices = sorted(name for name in wide.columns if name != "time")
-    stamps = pl.Series("t", range(1, wide.height + 1), dtype=pl.Int64)
-    return wide.select(stamps, "time", *devices), devices
-
-
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
         found = sorted(file for file in path.iterdir() if _NAME.search(file.name) and ".csv" in file.suffixes)

@@ -382,15 +382,3 @@ def _what_they_stand_for(randomizer: NumericRandomizer, steps: Steps) -> tuple[V
     values, counts = np.unique(grid.clamp(steps), return_counts=True)
     stands = values + grid.overshoot * ((values == grid.steps) * 1.0 - (values == 0))
     return np.asarray(randomizer.lower + grid.step * stands), counts
-
-
-def mean_of_resamples(resamples: ArrayLike) -> float:
-    """Average of the means of given resamples (B, n): Example 4 of the paper on RASE.
-
-    >>> round(mean_of_resamples([[1.1, 2.8, 1.1, 3.2, 2.8], [9.5, 2.8, 3.2, 3.2, 1.1]]), 2)
-    3.08
-    """
-    table = floats("resamples", resamples)
-    if table.ndim != 2 or table.size == 0:
-        raise DataError(f"`resamples` must be finite numbers (B, n), got shape {table.shape}.")
-    return float(table.mean(axis=1).mean())

@@ -38,9 +38,6 @@ from dovetail.table.data_section import RULES, Chosen, DataSection, Section, par
 MOST_MIXED = 40.0  # epsilon of a person among others with other epsilons
 
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
 class _MechanismSection(Section):
     """A section whose further keys are the settings of the mechanisms that it names."""
 

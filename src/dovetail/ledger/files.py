@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from dovetail.core.errors import OutputError, StorageError
+from dovetail.core.errors import ConfigError, DataError, OutputError, StorageError
 
 # A file that is complete or not there.
 
@@ -72,6 +72,19 @@ def replace_durably(target: Path, content: bytes) -> None:
         sync(target.parent)
     except OSError as error:
         raise StorageError(f"{target}: was written, but may be lost in a power cut ({error.strerror}).") from None
+
+
+# Reading a document that a user names.
+
+
+def read_json(place: Path, *, error: type[ConfigError | DataError] = DataError) -> Any:
+    """The document of a JSON file, or an error of this kind that says in one line what is wrong with it."""
+    try:
+        return json.loads(place.read_text("utf-8-sig"))
+    except OSError as fault:
+        raise error(f"{place}: cannot be read ({fault.strerror}).") from None
+    except (ValueError, RecursionError):
+        raise error(f"{place}: is not JSON.") from None
 
 
 # Writing a folder of results so that it is either complete or not there.

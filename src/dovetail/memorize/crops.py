@@ -184,8 +184,3 @@ def corner_crop(
         if box.x0 < box.x1 and box.y0 < box.y1 and crop.meets(box):
             raise DataError(f"`boxes` must leave the {corner} corner free, got box {number} in it.")
     return crop
-
-
-def pixel_boxes(boxes: Sequence[Box]) -> list[Box]:
-    """Boxes in whole pixels, rounded outwards: a pixel that an object touches is the object's."""
-    return [Box(math.floor(b.x0), math.floor(b.y0), math.ceil(b.x1), math.ceil(b.y1)) for b in boxes]

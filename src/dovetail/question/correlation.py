@@ -119,24 +119,9 @@ class Correlation(TwoNumbers):
     planned: ClassVar[Mapping[str, Sequence[Any]]] = {"points": (*range(3, 9), 10, 12, 16, 24, 32, 48, 64)}
 
     @dataclass
-    class Settings:
-        """Of a configuration.
+    class Settings(TwoNumbers.Settings):
+        """Those of a covariance, and at least three points."""
 
-        Parameters
-        ----------
-        other
-            Column of the second number, private too.
-        other_lower
-            Least value of the second number, public.
-        other_upper
-            Its largest value.
-        points
-            To which either number is rounded; a plan chooses them.
-        """
-
-        other: str
-        other_lower: float
-        other_upper: float
         points: Annotated[int, Ge(3), Le(64)] = 4
 
     @property
@@ -150,12 +135,10 @@ class Correlation(TwoNumbers):
         return np.asarray((np.arange(self.points) - 0.5 * (self.points - 1)) * self.step)
 
     @property
-    def names(self) -> list[str] | None:
-        ends = [
-            [f"{0.5 * (low + high) + (high - low) * one:.6g}" for one in self.grid]
-            for low, high in ((self.lower, self.upper), (self.other_lower, self.other_upper))
-        ]
-        return [f"{one} and {other}" for one in ends[0] for other in ends[1]]
+    def places(self) -> tuple[Values, Values]:
+        ranges = ((self.lower, self.upper), (self.other_lower, self.other_upper))
+        one, other = (0.5 * (low + high) + (high - low) * self.grid for low, high in ranges)
+        return one, other
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -174,7 +157,7 @@ class Correlation(TwoNumbers):
 
     @property
     def _means(self) -> NDArray[np.float64]:
-        """What each answer is worth in the five means (5, points^2)."""
+        """Contribution of each answer to the five means (5, points^2)."""
         u, v = np.repeat(self.grid, self.points), np.tile(self.grid, self.points)
         over = self.step**2 / 4.0
         return np.array([u, v, u**2 - over, v**2 - over, u * v])
@@ -222,7 +205,7 @@ class Correlation(TwoNumbers):
         return (self.step**2 * 0.25 * 4.0 + self.step**4) * 0.25 / people.n
 
     def _variance(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What rounding adds to a sum of the five means, of a person at each pair of points (points^2,).
+        """Variance that rounding adds to a sum of the five means, of a person at each pair of points (points^2,).
 
         The largest over numbers that lie on a point and half a step beside it: in between it is between them, nearly.
         """

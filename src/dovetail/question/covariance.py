@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ def _noisy(sigma: NDArray[np.float64], mean_u: float, mean_v: float) -> float:
 
 @dataclass(frozen=True)
 class TwoNumbers(Question):
-    """What is asked about two numbers of a person, who answers with a pair of points of even grids."""
+    """A question about two numbers of a person, who answers with a pair of points of even grids."""
 
     lower: float
     upper: float
@@ -49,6 +50,27 @@ class TwoNumbers(Question):
     hidden: ClassVar[Missing | None] = Missing(
         "guesses are measured of one answer of a list; here two numbers are asked"
     )
+
+    @dataclass
+    class Settings:
+        """Of a configuration.
+
+        Parameters
+        ----------
+        other
+            Column of the second number, private too.
+        other_lower
+            Least value of the second number, public.
+        other_upper
+            Its largest value.
+        points
+            To which either number is rounded; a plan chooses them.
+        """
+
+        other: str
+        other_lower: float
+        other_upper: float
+        points: Annotated[int, Ge(2), Le(64)] = 2
 
     def __post_init__(self) -> None:
         whole("points", self.points, least=self.least, most=64)
@@ -71,6 +93,15 @@ class TwoNumbers(Question):
     @property
     def domain(self) -> dict[str, Any]:
         return {"k": self.points**2}
+
+    @property
+    @abstractmethod
+    def places(self) -> tuple[Values, Values]:
+        """Points of either grid, in the unit of its number."""
+
+    @property
+    def names(self) -> list[str] | None:
+        return [f"{one:.6g} and {other:.6g}" for one, other in product(*self.places)]
 
     @property
     def labels(self) -> list[str]:
@@ -139,27 +170,6 @@ class Covariance(TwoNumbers):
     rounding: ClassVar[str] = "even"
     planned: ClassVar[Mapping[str, Sequence[Any]]] = {"points": (*range(2, 9), 10, 12, 16, 24, 32, 48, 64)}
 
-    @dataclass
-    class Settings:
-        """Of a configuration.
-
-        Parameters
-        ----------
-        other
-            Column of the second number, private too.
-        other_lower
-            Least value of the second number, public.
-        other_upper
-            Its largest value.
-        points
-            To which either number is rounded; a plan chooses them.
-        """
-
-        other: str
-        other_lower: float
-        other_upper: float
-        points: Annotated[int, Ge(2), Le(64)] = 2
-
     @property
     def _grids(self) -> tuple[OpenNumbers, OpenNumbers]:
         return (
@@ -168,9 +178,9 @@ class Covariance(TwoNumbers):
         )
 
     @property
-    def names(self) -> list[str] | None:
-        ends = [[f"{float(one):.6g}" for one in grid.decode(np.arange(self.points))] for grid in self._grids]
-        return [f"{one} and {other}" for one in ends[0] for other in ends[1]]
+    def places(self) -> tuple[Values, Values]:
+        one, other = (grid.decode(np.arange(self.points)) for grid in self._grids)
+        return one, other
 
     @property
     def _scale(self) -> float:

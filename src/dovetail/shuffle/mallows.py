@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from dovetail.core.certified import round_up_largest_product
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
-from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting import components as mallows_law
 from dovetail.shuffle.fitting.components import (
@@ -30,7 +28,7 @@ from dovetail.shuffle.fitting.components import (
     refuse_crossing,
 )
 from dovetail.shuffle.fitting.fitted_shuffler import (
-    FittedShuffler,
+    LineShuffler,
     check_present,
     restrict_groups,
     smallest_theta,
@@ -43,25 +41,21 @@ from dovetail.shuffle.fitting.sensitivity import kendall_between_atoms, largest_
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Thetas
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 
-_SOURCE = (
-    "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "
-    "between atoms, component by component (convention and proof in docs/errata.md)"
-)
 _EXACT_MIXING = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Mallows(FittedShuffler):
+class Mallows(LineShuffler):
     r"""A random order around a reference order s, with exactly the promised alpha in each component.
 
     .. math:: \Pr[\sigma] \propto e^{-\theta\, \mathrm{inv}(s^{-1} \sigma s)}, \qquad \theta = \alpha / \Delta
 
-    Reports are contiguous up in the order s, the line is disturbed by a Mallows permutation kappa, and everybody goes
-    back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
-    is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
-    an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
-    count (law: `mallows_on_components`, Delta: `kendall_between_atoms`). A component of one atom is shuffled
-    uniformly; people in no group stay in place. For disjoint groups this is `WithinGroups`.
+    The line in the order s is disturbed by a Mallows permutation kappa: sigma(s(k)) = s(kappa(k)). Groups that
+    overlap directly or through others form a component; each component is shuffled by itself with its own
+    theta = alpha / Delta, and nothing leaves it. People with the same groups form an atom; atoms stand together in s,
+    the order inside them is uniform, and only inversions between different atoms count (Delta:
+    `kendall_between_atoms`). A component of one atom is shuffled uniformly; people in no group stay in place. For
+    disjoint groups this is `WithinGroups`.
 
     `Mallows.single` is the published mechanism, one order of everybody, with the exact Delta: worse for these groups,
     but it promises something finite to every other grouping (`exact_alpha`).
@@ -103,7 +97,10 @@ class Mallows(FittedShuffler):
     """
 
     name: ClassVar[str] = "mallows"
-    drawn_by_labels: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "
+        "between atoms, component by component (convention and proof in docs/errata.md)"
+    )
     label: ClassVar[str] = "Mallows"
 
     @dataclass(frozen=True)
@@ -194,16 +191,6 @@ class Mallows(FittedShuffler):
         return cls(groups, alpha, PartitionedOrder.singletons(groups.n), np.zeros(groups.n))
 
     @property
-    def n(self) -> int:  # type: ignore[override]
-        """Number of people."""
-        return self.groups.n
-
-    @property
-    def order(self) -> Permutation:
-        """The reference order (n,): order[k] is the person at place k."""
-        return self.line.order
-
-    @property
     def sensitivity(self) -> int:
         """Largest exact sensitivity over the groups."""
         return int(self.sensitivities.max(initial=0))
@@ -217,10 +204,6 @@ class Mallows(FittedShuffler):
     def theta(self) -> float:
         """Smallest theta above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
         return smallest_theta(self.thetas, self.line)
-
-    @property
-    def guarantee(self) -> OrderPrivacy:
-        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exchangeable_blocks(self) -> Labels:
         """Atoms, and whole components where theta = 0."""
@@ -257,11 +240,8 @@ class Mallows(FittedShuffler):
         line, left = self.line.restrict(here)
         return type(self)(groups, self.alpha, line, self.thetas[left], provenance)
 
-    def _permutation(self, rng: Entropy) -> Permutation:
-        kappa = mallows_law.draw(self.line, self.thetas, rng)
-        result = np.empty(self.n, dtype=np.int64)
-        result[self.order] = self.order[kappa]
-        return result
+    def _draw(self, rng: Entropy) -> Permutation:
+        return mallows_law.draw(self.line, self.thetas, rng)
 
     def log_weight(self, permutation: ArrayLike) -> float:
         kappa = self.line.places[check_permutation(permutation, self.n)[self.order]]
@@ -276,7 +256,7 @@ class Mallows(FittedShuffler):
         line = check_labels(labels, self.n)[self.order]
         if self.n <= _EXACT_MIXING:
             return exact_mixing(line, mallows_law.marginals_on_components(self.line, self.thetas))
-        return average_mixing(line, partial(mallows_law.draw, self.line, self.thetas))
+        return average_mixing(line, self._draw)
 
     def displacements(self) -> Thetas:
         """Mean displacement 2 log 2 / theta in places, away from the ends (components,); infinite at theta = 0."""

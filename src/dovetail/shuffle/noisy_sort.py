@@ -15,7 +15,6 @@ from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.discrete_noise import discrete_laplace
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.settings import PublicColumn
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
@@ -29,7 +28,7 @@ from dovetail.shuffle.fitting.components import (
     partition_reference_order,
     refuse_crossing,
 )
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, check_present, restrict_groups, summarize
+from dovetail.shuffle.fitting.fitted_shuffler import LineShuffler, check_present, restrict_groups, summarize
 from dovetail.shuffle.fitting.groups import Groups, need_groups
 from dovetail.shuffle.fitting.ranges import Places
 from dovetail.shuffle.fitting.sensitivity import footrule_by_group, width_by_group
@@ -46,14 +45,10 @@ RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; scores are stretched
 
 _MOST_KEY = 1 << 61
 _MOST_EXACT = 6
-_SOURCE = (
-    "Laplace mechanism on the footrule sensitivity of the scores, then post-processing, component by component: "
-    "discrete Laplace noise on whole scores, ties broken uniformly"
-)
 
 
 @dataclass(frozen=True, eq=False)
-class NoisySort(FittedShuffler):
+class NoisySort(LineShuffler):
     r"""Everybody's public score plus Laplace noise, sorted; the order of the noisy scores is the shuffle.
 
     .. math:: \mathrm{key}_i = a_c s_i + N_i, \qquad \Pr[N = j] \propto e^{-\rho |j|}, \qquad
@@ -102,7 +97,10 @@ class NoisySort(FittedShuffler):
     """
 
     name: ClassVar[str] = "noisy_sort"
-    drawn_by_labels: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "Laplace mechanism on the footrule sensitivity of the scores, then post-processing, component by component: "
+        "discrete Laplace noise on whole scores, ties broken uniformly"
+    )
     label: ClassVar[str] = "noisy sort"
 
     @dataclass(frozen=True)
@@ -201,23 +199,9 @@ class NoisySort(FittedShuffler):
         return cls(groups, alpha, line, scores, np.array(scales, dtype=np.int64), provenance)
 
     @property
-    def n(self) -> int:  # type: ignore[override]
-        """Number of people."""
-        return self.groups.n
-
-    @property
-    def order(self) -> Permutation:
-        """The reference order (n,): order[k] is the person at place k."""
-        return self.line.order
-
-    @property
     def sensitivity(self) -> int:
         """Largest footrule sensitivity of the scores over the groups."""
         return int(self.sensitivities.max(initial=0))
-
-    @property
-    def guarantee(self) -> OrderPrivacy:
-        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exchangeable_blocks(self) -> Labels:
         """People of a component with the same key: their noise is alike, and ties are broken uniformly."""
@@ -243,11 +227,6 @@ class NoisySort(FittedShuffler):
         groups, _, provenance = restrict_groups(self.groups, here, self.provenance)
         line, left = self.line.restrict(here)
         return type(self)(groups, self.alpha, line, self.scores[here], self.scales[left], provenance)
-
-    def _permutation(self, rng: Entropy) -> Permutation:
-        result = np.empty(self.n, dtype=np.int64)
-        result[self.order] = self.order[self._draw(rng)]
-        return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
         kappa = self.line.places[check_permutation(permutation, self.n)[self.order]]
@@ -298,7 +277,6 @@ class NoisySort(FittedShuffler):
         )
 
     def _draw(self, rng: Entropy) -> Permutation:
-        """kappa (n,) in places of the line."""
         line = self.line
         low = np.minimum.reduceat(self.scores[self.order], line.component_starts[:-1])
         keys = (self.scores[self.order] - low[line.component]) * self.scales[line.component]

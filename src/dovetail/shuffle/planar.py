@@ -15,7 +15,6 @@ from dovetail.core.certified import round_up_to_double
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import PublicData, Shuffler
 from dovetail.shuffle.fitting.components import (
     FitProvenance,
@@ -28,7 +27,7 @@ from dovetail.shuffle.fitting.components import (
     partition_order,
     refuse_crossing,
 )
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, check_present, restrict_groups
+from dovetail.shuffle.fitting.fitted_shuffler import LineShuffler, check_present, restrict_groups
 from dovetail.shuffle.fitting.groups import Groups, need_groups
 from dovetail.shuffle.fitting.neighbours import check_points, refuse_vanishing
 from dovetail.shuffle.fitting.ranges import Places
@@ -55,10 +54,6 @@ from dovetail.shuffle.sampling.permutations import (
 )
 
 _MANY = 0.5  # share of the people from which on a shuffle counts as nearly uniform
-_SOURCE = (
-    "Laplace mechanism for sums of Euclidean distances, then post-processing by a matching that does not see who is "
-    "who, component by component: discrete planar Laplace noise on a public grid, ties broken uniformly"
-)
 DRAWS, FEW_DRAWN, MOST_DRAWN = (
     8,
     40_000,
@@ -69,7 +64,7 @@ MOST_DRAWS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class PlanarLaplace(FittedShuffler):
+class PlanarLaplace(LineShuffler):
     r"""Everybody's public point plus planar noise; each home receives the report whose noisy point is matched to it.
 
     .. math:: u_i = \mathrm{round}(a_c t_i) + Z_i, \qquad \Pr[Z = z] \propto e^{-\rho \lVert z \rVert_2}, \qquad
@@ -121,7 +116,10 @@ class PlanarLaplace(FittedShuffler):
     """
 
     name: ClassVar[str] = "planar"
-    drawn_by_labels: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "Laplace mechanism for sums of Euclidean distances, then post-processing by a matching that does not see who "
+        "is who, component by component: discrete planar Laplace noise on a public grid, ties broken uniformly"
+    )
     label: ClassVar[str] = "planar Laplace"
     groups: Groups
     alpha: float
@@ -186,11 +184,6 @@ class PlanarLaplace(FittedShuffler):
         centres = choose_centres(groups, given, line.component_of(groups))
         return cls(groups, alpha, line, given, largest_scales(groups, line, given, centres, alpha), centres)
 
-    @property
-    def n(self) -> int:  # type: ignore[override]
-        """Number of people."""
-        return self.groups.n
-
     @cached_property
     def grid(self) -> Plane:
         """Whole coordinates (n, 2) of everybody, stretched component by component."""
@@ -201,10 +194,6 @@ class PlanarLaplace(FittedShuffler):
         """Largest Delta_2 over the groups, in the unit of the points."""
         moving = self.scales > 0.0
         return float((self.sensitivities[moving] / self.scales[moving]).max(initial=0.0))
-
-    @property
-    def guarantee(self) -> OrderPrivacy:
-        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exchangeable_blocks(self) -> Labels:
         """People of a component at the same point: the matching does not know whose noisy point is whose."""
@@ -236,11 +225,6 @@ class PlanarLaplace(FittedShuffler):
             groups, self.alpha, line, self.points[here], self.scales[left], self.centres[kept], provenance
         )
 
-    def _permutation(self, rng: Entropy) -> Permutation:
-        result = np.empty(self.n, dtype=np.int64)
-        result[self.line.order] = self.line.order[self._draw(rng)]
-        return result
-
     def log_weight(self, permutation: ArrayLike) -> float:
         check_permutation(permutation, self.n)
         raise UnsupportedError(
@@ -250,7 +234,7 @@ class PlanarLaplace(FittedShuffler):
 
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: the mean of seeded draws from the public law (see `average_mixing`)."""
-        return average_mixing(check_labels(labels, self.n)[self.line.order], self._draw)
+        return average_mixing(check_labels(labels, self.n)[self.order], self._draw)
 
     def summary(self) -> dict[str, Any]:
         groups, share = self.groups, self.near_uniform_share
@@ -310,16 +294,15 @@ class PlanarLaplace(FittedShuffler):
     @property
     def _across(self) -> Numbers:
         """Distance of two people of a component under a uniform shuffle, about (components,)."""
-        return uniform_distance(self.points[self.line.order], self.line)
+        return uniform_distance(self.points[self.order], self.line)
 
     @cached_property
     def _homes(self) -> Permutation:
         """Places in k-d order."""
-        return kd_order(self.grid[self.line.order], self.line, np.arange(self.n))
+        return kd_order(self.grid[self.order], self.line, np.arange(self.n))
 
     def _draw(self, rng: Entropy) -> Permutation:
-        """kappa (n,) in places of the line."""
-        noisy = self.grid[self.line.order] + planar_laplace(RATE, self.n, rng)
+        noisy = self.grid[self.order] + planar_laplace(RATE, self.n, rng)
         kappa = np.empty(self.n, dtype=np.int64)
         kappa[self._homes] = kd_order(noisy, self.line, rng.permutation(self.n))
         return kappa

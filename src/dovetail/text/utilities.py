@@ -1,4 +1,4 @@
-"""What every utility offers: whole-number scores, and how far one sentence can move them apart."""
+"""Utilities of candidates for a document: whole-number scores, and how far one sentence can move them apart."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from dovetail.text.sampler import Exponential, IntegerBudget, PermuteAndFlip, Se
 _BLOCK = 32  # sentences
 
 
+@dataclass(frozen=True, eq=False)
 class Utility(ABC):
     """Scores the choices among public candidates for one document.
 
@@ -37,9 +38,9 @@ class Utility(ABC):
     candidates: Candidates
 
     @classmethod
-    @abstractmethod
     def of(cls, candidates: Candidates) -> Self:
         """This utility with its public parameters for these candidates."""
+        return cls(candidates)
 
     @property
     @abstractmethod
@@ -92,7 +93,6 @@ class Approval(Utility):
     name = "approval"
     label = "approval votes"
 
-    candidates: Candidates
     approved: int
 
     def __post_init__(self) -> None:
@@ -107,9 +107,7 @@ class Approval(Utility):
         sizes = {min(self.candidates.m, max(1, self.approved * part // 4)) for part in _QUARTERS}
         return [replace(self, approved=size) for size in sorted(sizes)]
 
-    @property
-    def spread(self) -> int:
-        return 2
+    spread = 2
 
     def scores(self, sentences: Rows) -> Utilities:
         return add_up(sentences, self.candidates.m, self._approvals)
@@ -153,7 +151,6 @@ class ClippedScores(Utility):
     label = "clipped scores"
     scale = 2 * UNIT * UNIT
 
-    candidates: Candidates
     limit: int
 
     def __post_init__(self) -> None:
@@ -183,7 +180,6 @@ class ClippedScores(Utility):
 # Cluster votes: each sentence votes for one public cluster, and any candidate of the winner is released.
 
 
-@dataclass(frozen=True, eq=False)
 class ClusterVotes(Utility):
     """Utility: sentences that are nearest to each cluster's centre; a replacement moves it by 2.
 
@@ -193,15 +189,7 @@ class ClusterVotes(Utility):
     name = "votes"
     label = "cluster votes"
 
-    candidates: Candidates
-
-    @classmethod
-    def of(cls, candidates: Candidates) -> Self:
-        return cls(candidates)
-
-    @property
-    def spread(self) -> int:
-        return 2
+    spread = 2
 
     def scores(self, sentences: Rows) -> Utilities:
         centres = self.candidates.centres
@@ -223,7 +211,6 @@ def counts(sentences: NDArray[np.int64], candidates: NDArray[np.int64]) -> tuple
     return line.size - np.searchsorted(line, candidates, side="left"), below
 
 
-@dataclass(frozen=True, eq=False)
 class Depth(Utility):
     r"""The least depth of a candidate over public projections: approximate Tukey depth, from above.
 
@@ -244,15 +231,7 @@ class Depth(Utility):
     name = "depth"
     label = "depth over public projections"
 
-    candidates: Candidates
-
-    @classmethod
-    def of(cls, candidates: Candidates) -> Self:
-        return cls(candidates)
-
-    @property
-    def spread(self) -> int:
-        return 2
+    spread = 2
 
     def scores(self, sentences: Rows) -> Utilities:
         lines = inner_products(self.candidates.projections, sentences)  # (p, k)
@@ -263,7 +242,6 @@ class Depth(Utility):
         return least
 
 
-@dataclass(frozen=True, eq=False)
 class PublishedDepth(Utility):
     r"""The utility that the paper prints: the best projection instead of the worst. As private, and useless.
 
@@ -280,15 +258,7 @@ class PublishedDepth(Utility):
     name = "published"
     label = "the published maximum over projections, which hardly selects"
 
-    candidates: Candidates
-
-    @classmethod
-    def of(cls, candidates: Candidates) -> Self:
-        return cls(candidates)
-
-    @property
-    def spread(self) -> int:
-        return 4
+    spread = 4
 
     def scores(self, sentences: Rows) -> Utilities:
         lines = inner_products(self.candidates.projections, sentences)
@@ -305,7 +275,6 @@ class PublishedDepth(Utility):
 _INNER_PRODUCT_BLOCK = 1024
 
 
-@dataclass(frozen=True, eq=False)
 class InnerProduct(Utility):
     r"""The sum of inner products of the sentences with a candidate.
 
@@ -321,18 +290,8 @@ class InnerProduct(Utility):
     label = "inner products, by the diameter of the candidates"
     scale = UNIT * UNIT
 
-    candidates: Candidates
-
-    @classmethod
-    def of(cls, candidates: Candidates) -> Self:
-        return cls(candidates)
-
-    @property
-    def spread(self) -> int:
-        return self._spread
-
     @cached_property
-    def _spread(self) -> int:
+    def spread(self) -> int:
         rows = self.candidates.rows
         squares = (rows.astype(np.int64) ** 2).sum(axis=1)
         farthest = 0

@@ -21,7 +21,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import ndtr, ndtri
 
 from dovetail.core.certified import Bracket
-from dovetail.core.checks import not_negative_or_infinite, positive, probability
+from dovetail.core.checks import positive, probability
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.special import gaussian_delta
 from dovetail.core.verdict import LIMITS, UP, percent_up
@@ -247,15 +247,6 @@ def mu_of(epsilon: float, *, delta: float) -> float:
 def renyi_loss(order: float, *, mu: float) -> float:
     """Loss of order lambda, lambda mu^2 / 2; `order` above 1."""
     return order * mu * mu / 2
-
-
-def mu_of_loss(epsilon: float, *, order: float) -> float:
-    """mu of a loss `epsilon` of order lambda, sqrt(2 epsilon / lambda).
-
-    >>> mu_of_loss(0.1, order=5.0)
-    0.2
-    """
-    return sqrt(2.0 * not_negative_or_infinite("epsilon", epsilon) / positive("order", order))
 
 
 def posterior_odds(chance: float, *, mu: float) -> float:

@@ -18,6 +18,7 @@ from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import devices as verb
+from dovetail.cli.options import add_verbs
 from dovetail_device.__main__ import main
 from dovetail_device.files import load_keys, save_keys
 from dovetail_protocol.campaign import Campaign
@@ -192,7 +193,7 @@ def test_keys_makes_a_key_file_and_prints_its_name(tmp_path: Path, capsys: pytes
 def test_the_verb_of_the_package_does_the_same(tmp_path: Path, asked: Campaign, server: Server) -> None:
     app = typer.Typer()
     app.callback()(lambda: None)
-    verb._register_submit(app)
+    add_verbs(app, {"submit": verb._submit})
     arguments = given(tmp_path, "--round", "1")
     result = CliRunner().invoke(app, arguments, input="red\n")
     assert result.exit_code == 0, result.output

@@ -229,7 +229,7 @@ def test_the_owners_command_closes_a_round(tmp_path):
         client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
         options = ["--keys", str(tmp_path / "owner.key"), "--shuffler", str(client.base_url), "--json"]
         verb = typer.Typer()
-        close._register_close(verb)
+        verb.command()(close._close)
         found = [CliRunner().invoke(verb, [str(tmp_path / "commute.toml"), number, *options]) for number in "13"]
     assert json.loads(found[0].output)["state"] in ("released", "delivered")
     assert "has not been opened" in str(found[1].exception)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from dovetail.cli.collect import operate as close
 from dovetail.cli.collect import servers as shuffler
 from dovetail.cli.main import invoke
+from dovetail.cli.options import add_verbs
 from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
@@ -128,7 +129,7 @@ def test_two_files_of_one_version_are_refused():
 def command() -> typer.Typer:
     app = typer.Typer()
     for verb in (shuffler, close):
-        verb.register(app)
+        add_verbs(app, verb.VERBS)
     return app
 
 

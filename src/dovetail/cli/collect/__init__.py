@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from dovetail.cli.collect import devices, keys, new, operate, query, servers
+from dovetail.cli.options import add_verbs, verb_group
 
-app = typer.Typer(
-    name="collect",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.
+app = verb_group(
+    "collect",
+    """The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.
 
     In order: keys (one file per role), new (write a campaign), check (explain it), sign (by its owner), roster
     (who may send), shuffler and analyzer (the two servers), submit (one value from one device), close (a round by
@@ -23,10 +18,7 @@ app = typer.Typer(
     and devices that report to them). Verbs that print facts take --json. docs/collect.md walks through all of it.
     """,
 )
-for verbs in (new, keys, servers, query, operate, devices):
-    verbs.register(app)
+for module in (new, keys, servers, query, operate, devices):
+    add_verbs(app, module.VERBS)
 
-
-def register(main: typer.Typer) -> None:
-    """Add the group to the command line."""
-    main.add_typer(app)
+VERBS = {"collect": app}

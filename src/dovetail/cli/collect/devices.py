@@ -17,8 +17,8 @@ from rich.table import Table
 
 from dovetail.cli.collect.new import RandomizerOptions
 from dovetail.cli.collect.query import InsecureHttp
-from dovetail.cli.options import as_whole, flatten
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.options import as_whole
+from dovetail.cli.output import Json, Paste, print_json, print_rows, show
 from dovetail.cli.progress import progress_bar
 from dovetail.collect.simulate.faults import FaultRates
 from dovetail.core.checks import positive, whole
@@ -112,11 +112,6 @@ class SessionOptions:
     ] = True
 
 
-def _register_submit(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("submit")(flatten(_submit))
-
-
 def _submit(
     files: FileOptions,
     report: ReportOptions,
@@ -140,19 +135,11 @@ def _submit(
             typer.echo(f"note: {note}", err=True)
         value = read_value(report.value, device.campaign)
         receipt = submit(device, value, report.round, group=report.group, patience=wait)
-    if as_json:
-        print_json(receipts_document([receipt]))
-    else:
-        typer.echo(line(receipt))
+    show(receipts_document([receipt]), Paste(line(receipt)), as_json=as_json)
     return status([receipt])
 
 
 # `dovetail collect simulate`: a whole collection in one process, with everything that goes wrong.
-
-
-def _register_simulate(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("simulate")(flatten(_simulate))
 
 
 def _simulate(
@@ -291,11 +278,6 @@ def _print(document: dict[str, Any]) -> None:
 # `dovetail collect demo`: the service as real processes on this machine, for a minute.
 
 
-def _register_demo(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("demo")(_demo)
-
-
 def _demo(
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 500,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
@@ -425,8 +407,4 @@ def _print_demo(shown: DemoResult, *, as_json: bool) -> None:
     print_rounds(rounds, shown.level)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    _register_submit(app)
-    _register_simulate(app)
-    _register_demo(app)
+VERBS = {"submit": _submit, "simulate": _simulate, "demo": _demo}

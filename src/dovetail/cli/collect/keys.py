@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.options import as_whole
-from dovetail.cli.output import Force, Json, foreign, print_json, write_whole
+from dovetail.cli.options import add_verbs, as_whole, verb_group
+from dovetail.cli.output import Force, Json, Paste, foreign, print_json, show, write_whole
 from dovetail.cli.progress import tell
 from dovetail.collect.campaign.terms import draft_campaign, require_same_terms
 from dovetail.collect.files import (
@@ -40,11 +40,6 @@ from dovetail_protocol.tokens import MOST_ROUNDS, TokenKey
 # `dovetail collect keys`: the keys of one role.
 
 
-def _register_keys(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("keys")(_keys)
-
-
 def _keys(
     role: Annotated[Role, typer.Argument(help="Whose keys: owner, device, shuffler, analyzer, gateway or issuer.")],
     out: Annotated[
@@ -69,15 +64,15 @@ def _keys(
     made = RoleKeys.generate(role, suite)
     place = write_keys(made, out)
     public, by = public_of(made), str(audit_key(made).verifying_key())
-    if as_json:
-        print_json({"role": role, "secret": str(out), "public": str(place), "keys": public, "audit": by})
-        return
-    typer.echo(f"secret keys: {out} (stays on this machine)")
-    typer.echo(f"public keys: {place}")
-    if role != "device":
-        typer.echo(f"audit log: {AuditLog.of(made, out).path}, signed by {by}")
-    for name, key in public.items():
-        typer.echo(f'{name} = "{key}"')
+    log = [] if role == "device" else [f"audit log: {AuditLog.of(made, out).path}, signed by {by}"]
+    show(
+        {"role": role, "secret": str(out), "public": str(place), "keys": public, "audit": by},
+        Paste(f"secret keys: {out} (stays on this machine)"),
+        Paste(f"public keys: {place}"),
+        *map(Paste, log),
+        *(Paste(f'{name} = "{key}"') for name, key in public.items()),
+        as_json=as_json,
+    )
 
 
 def write_keys(made: RoleKeys, out: Path) -> Path:
@@ -123,11 +118,6 @@ def read_public(path: Path, role: Role) -> dict[str, str]:
 # `dovetail collect token-keys`: the keys of an issuer's rounds.
 
 
-def _register_token_keys(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("token-keys")(_token_keys)
-
-
 def _token_keys(
     rounds: Annotated[float, typer.Option(help="Number of rounds; each has a key of its own.")],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the secret keys; their public file: + .pub.")],
@@ -147,11 +137,12 @@ def _token_keys(
     tell(f"make {count:,} keys")
     made = [str(key) for key in make_round_keys(out, count)]
     place.write_text("keys = [\n" + "".join(f'  "{key}",\n' for key in made) + "]\n")
-    if as_json:
-        print_json({"secret": str(out), "public": str(place), "rounds": count})
-        return
-    typer.echo(f"secret keys: {out} (stays on this machine)")
-    typer.echo(f"public keys: {place} (for `dovetail collect new --token-keys`)")
+    show(
+        {"secret": str(out), "public": str(place), "rounds": count},
+        Paste(f"secret keys: {out} (stays on this machine)"),
+        Paste(f"public keys: {place} (for `dovetail collect new --token-keys`)"),
+        as_json=as_json,
+    )
 
 
 def read_token_keys(path: Path) -> list[str]:
@@ -171,11 +162,6 @@ def read_token_keys(path: Path) -> list[str]:
 AuditFile = Annotated[
     Path | None, typer.Option("--audit", help="The audit log to write to; default the key file's name with .audit.")
 ]
-
-
-def _register_audit(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("audit")(_audit)
 
 
 def log_of(keys: RoleKeys, place: Path, named: Path | None) -> AuditLog:
@@ -230,11 +216,6 @@ def _print(log: Path, entries: list[AuditEntry]) -> None:
 # `dovetail collect sign`: the owner's signature under a campaign.
 
 
-def _register_sign(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("sign")(_sign)
-
-
 def _sign(
     campaign: Annotated[Path, typer.Argument(help="The campaign file; it is signed in place.")],
     key: Annotated[Path, typer.Option("--keys", help="The owner's secret key file.")],
@@ -261,13 +242,12 @@ def _sign(
     found = Campaign.parse(signed, owner.signing.verifying_key())
     record_signed(log_of(owner, key, audit), found)
     write_whole(campaign, lambda scratch: write(signed, scratch), force=True)
-    if as_json:
-        print_json(
-            {"campaign": found.id, "version": found.version, "digest": found.digest.hex(), "owner": str(found.owner)}
-        )
-        return
-    typer.echo(f"{campaign}: {found.id}, version {found.version}, is signed by {found.owner}")
-    typer.echo(f"digest {found.digest.hex()}")
+    show(
+        {"campaign": found.id, "version": found.version, "digest": found.digest.hex(), "owner": str(found.owner)},
+        Paste(f"{campaign}: {found.id}, version {found.version}, is signed by {found.owner}"),
+        Paste(f"digest {found.digest.hex()}"),
+        as_json=as_json,
+    )
 
 
 def record_signed(log: AuditLog, campaign: Campaign) -> None:
@@ -282,11 +262,6 @@ def write(data: bytes, place: Path) -> None:
 
 
 # `dovetail collect hand-over`: the owner of a campaign names another key, which everybody then follows.
-
-
-def _register_hand_over(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("hand-over")(_hand_over)
 
 
 def _hand_over(
@@ -315,21 +290,16 @@ def _hand_over(
     made = HandOver.make(found.id, held.signing, new)
     log_of(held, keys, audit).append("campaign handed over", campaign=found.id, key=str(new)[8:24])
     write_whole(out, lambda scratch: write(made.line(), scratch), force=force)
-    if as_json:
-        print_json({"campaign": found.id, "from": str(made.old), "to": str(made.new), "file": str(out)})
-        return
-    typer.echo(f"{out}: {found.id} is handed over to {made.new}")
+    document = {"campaign": found.id, "from": str(made.old), "to": str(made.new), "file": str(out)}
+    show(document, Paste(f"{out}: {found.id} is handed over to {made.new}"), as_json=as_json)
 
 
 # `dovetail collect rotate`: new keys for a server, step by step, each on the machine of its role.
 
 
-rotate = typer.Typer(
-    name="rotate",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="""New keys for shuffler or analyzer, without a visit to any device.
+rotate = verb_group(
+    "rotate",
+    """New keys for shuffler or analyzer, without a visit to any device.
 
     In order: keys (on the server's machine), campaign (by the owner), add (on both servers, the analyzer first; then
     restart them), finish (when the overlap is over; restart again). docs/collect.md, "Changing keys", says when.
@@ -339,12 +309,6 @@ rotate = typer.Typer(
 Config = Annotated[Path, typer.Argument(help="shuffler.toml or analyzer.toml, which is changed in place.")]
 
 
-def _register_rotate(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.add_typer(rotate)
-
-
-@rotate.command("keys")
 def _keys_of_config(config: Config, as_json: Json = False) -> None:
     """Make new keys for a server beside its old ones, and name both in its configuration; nothing changes yet.
 
@@ -358,13 +322,10 @@ def _keys_of_config(config: Config, as_json: Json = False) -> None:
     AuditLog.of(held[-1], server.keys[-1]).append("keys rotated", role=made.role, key=fingerprint(made))
     public = write_keys(made, place)
     server.write(campaigns=server.campaigns, keys=[*server.keys, place])
-    if as_json:
-        print_json({"secret": str(place), "public": str(public), "keys": public_of(made)})
-        return
-    typer.echo(f"{place}: new keys, named in {config}; give {public} to the owner of each campaign")
+    told = Paste(f"{place}: new keys, named in {config}; give {public} to the owner of each campaign")
+    show({"secret": str(place), "public": str(public), "keys": public_of(made)}, told, as_json=as_json)
 
 
-@rotate.command("campaign")
 def _campaign(
     campaign: Annotated[Path, typer.Argument(help="The newest signed campaign file; it stays as it is.")],
     keys: Annotated[Path, typer.Option(help="The owner's key file; after a hand-over the next owner's.")],
@@ -397,13 +358,11 @@ def _campaign(
         raise ConfigError(f"{out}: {error}") from None
     record_signed(log_of(owner, keys, audit), found)
     write_whole(out, lambda scratch: write(found.signed, scratch), force=force)
-    if as_json:
-        print_json({"campaign": found.id, "version": found.version, "file": str(out), "owner": str(found.owner)})
-        return
-    typer.echo(f"{out}: {found.id}, version {found.version}, is signed by {found.owner}")
+    document = {"campaign": found.id, "version": found.version, "file": str(out), "owner": str(found.owner)}
+    told = Paste(f"{out}: {found.id}, version {found.version}, is signed by {found.owner}")
+    show(document, told, as_json=as_json)
 
 
-@rotate.command("add")
 def _add(
     config: Config,
     campaign: Annotated[Path, typer.Argument(help="The file of the next version.")],
@@ -435,14 +394,12 @@ def _add(
     until = None if overlap is None else datetime.now(UTC) + timedelta(seconds=overlap)
     AuditLog.of(held[-1], server.keys[-1]).append("versions changed", campaign=found.id, version=found.version)
     server.write(campaigns=[*server.campaigns, campaign.absolute()], keys=server.keys, until=until)
-    if as_json:
-        print_json({"campaign": found.id, "version": found.version, "until": until and until.isoformat()})
-        return
+    document = {"campaign": found.id, "version": found.version, "until": until and until.isoformat()}
     ends = "" if until is None else f"; older ones are taken until {until:%Y-%m-%d %H:%M:%S} UTC"
-    typer.echo(f"{config}: serves version {found.version} of {found.id} from its next start on{ends}")
+    told = Paste(f"{config}: serves version {found.version} of {found.id} from its next start on{ends}")
+    show(document, told, as_json=as_json)
 
 
-@rotate.command("finish")
 def _finish(
     config: Config,
     destroy_keys: Annotated[
@@ -479,19 +436,21 @@ def _finish(
         if path in gone:
             log.append("keys destroyed", role=keys.role, key=fingerprint(keys))
             destroy(path)
-    if as_json:
-        print_json({"campaigns": [str(path) for path in kept], "unused": [str(path) for path in gone]})
-        return
-    typer.echo(f"{config}: serves {', '.join(f'{each.id} version {each.version}' for each in kept.values())}")
-    for path in gone:
-        typer.echo(f"{path}: {'destroyed' if destroy_keys else 'not needed any more; destroy it'}")
+    fate = "destroyed" if destroy_keys else "not needed any more; destroy it"
+    show(
+        {"campaigns": [str(path) for path in kept], "unused": [str(path) for path in gone]},
+        Paste(f"{config}: serves {', '.join(f'{each.id} version {each.version}' for each in kept.values())}"),
+        *(Paste(f"{path}: {fate}") for path in gone),
+        as_json=as_json,
+    )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    _register_keys(app)
-    _register_token_keys(app)
-    _register_sign(app)
-    _register_hand_over(app)
-    _register_rotate(app)
-    _register_audit(app)
+add_verbs(rotate, {"keys": _keys_of_config, "campaign": _campaign, "add": _add, "finish": _finish})
+VERBS = {
+    "keys": _keys,
+    "token-keys": _token_keys,
+    "sign": _sign,
+    "hand-over": _hand_over,
+    "audit": _audit,
+    "rotate": rotate,
+}

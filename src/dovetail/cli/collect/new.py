@@ -14,8 +14,8 @@ import typer
 
 from dovetail.account.compose import Composition
 from dovetail.cli.collect.keys import read_public, read_token_keys, write
-from dovetail.cli.options import as_whole, chosen, flatten, given, settings_group
-from dovetail.cli.output import Force, Json, foreign, print_json, print_rows, write_whole
+from dovetail.cli.options import as_whole, chosen, given, settings_group
+from dovetail.cli.output import Facts, Force, Json, Paste, print_json, show, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.collect.campaign.explain import CampaignExplanation, explain
 from dovetail.collect.campaign.guarantees import ClassGuarantee
@@ -47,7 +47,6 @@ from dovetail_protocol.mechanism import mechanism
 from dovetail_protocol.mechanism import names as device_names
 from dovetail_protocol.messages import longest_request
 from dovetail_protocol.ohttp import MOST_PAD
-from dovetail_protocol.terminal_text import printable
 
 # The options of `dovetail collect new`: one dataclass for each section of a campaign file, which it makes.
 
@@ -101,7 +100,7 @@ POINTS = 33  # of the grid to which a number is rounded where others make the no
 
 @dataclass(frozen=True)
 class AskOptions:
-    """What is learned, where it is more than shares of answers or the mean of a number."""
+    """Options of questions that learn more than shares of answers or the mean of a number."""
 
     ask: Annotated[
         str | None, typer.Option(help=f"What is learned: {', '.join(QUESTIONS.names())}; with the settings of a run.")
@@ -478,11 +477,6 @@ class FileOptions:
     as_json: Json = False
 
 
-def _register_new(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("new")(flatten(_new))
-
-
 def _new(
     *,
     keys: KeyOptions,
@@ -575,11 +569,6 @@ def _annotate(top: Section, sections: dict[str, Section], comments: dict[str, st
 # `dovetail collect check`: a campaign in plain words.
 
 
-def _register_check(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("check")(_check)
-
-
 def _check(
     campaign: Annotated[Path, typer.Argument(help="The campaign file, signed or not yet.")],
     roster: Annotated[
@@ -599,13 +588,10 @@ def _check(
         progress("work out what the campaign promises", 0, 1)
         devices = None if roster is None else open_roster(roster)
         explained = explain(found, roster=devices, folder=campaign.parent)
-    if as_json:
-        print_json(_document(explained, signed=signed))
-        return
     state = f"signed by {found.owner}" if signed else "not signed yet: no role takes it"
-    print_rows(f"{campaign}: {state}", {line.name: foreign(line.words) for line in explained.lines})
-    for warning in explained.warnings:
-        typer.echo(f"warning: {printable(warning)}.")
+    facts = Facts(f"{campaign}: {state}", {line.name: line.words for line in explained.lines})
+    warnings = (Paste(f"warning: {warning}.") for warning in explained.warnings)
+    show(_document(explained, signed=signed), facts, *warnings, as_json=as_json)
 
 
 def read_campaign(path: Path, owner: str | None) -> tuple[Campaign, bool]:
@@ -665,7 +651,4 @@ def _central(found: CentralDP | Composition | Missing) -> Any:
     return found.epsilon
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    _register_new(app)
-    _register_check(app)
+VERBS = {"new": _new, "check": _check}

@@ -1,4 +1,4 @@
-"""What operators and owners do while a collection runs: close and drop rounds, clock, roster, tokens."""
+"""Verbs of operators and owners while a collection runs: close and drop rounds, clock, roster, tokens."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import typer
 from dovetail.cli.collect.keys import AuditFile, log_of, read_public
 from dovetail.cli.collect.new import read_campaign
 from dovetail.cli.collect.query import InsecureHttp, ServerClient
-from dovetail.cli.options import as_whole
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.options import add_verbs, as_whole, verb_group
+from dovetail.cli.output import Facts, Json, Paste, print_json, show
 from dovetail.collect.campaign.explain import roster_fact
 from dovetail.collect.campaign.issued_counts import IssuedCounts
 from dovetail.collect.campaign.roster import MappedRoster, Roster, changes_of, open_roster, write_mapped
@@ -29,21 +29,20 @@ from dovetail.core.extras import require
 from dovetail.ledger.files import replace_durably
 from dovetail_protocol.keys import VerifyingKey
 
+SignedCampaign = Annotated[Path, typer.Argument(help="The signed campaign file.")]
+OwnerKeys = Annotated[Path, typer.Option(help="The owner's key file.")]
+ShufflerUrl = Annotated[
+    str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
+]
+
 # `dovetail collect close`: the owner ends a round of a manual schedule.
 
 
-def _register_close(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("close")(_close)
-
-
 def _close(
-    campaign: Annotated[Path, typer.Argument(help="The signed campaign file.")],
+    campaign: SignedCampaign,
     round: Annotated[int, typer.Argument(help="The round to close.", min=1)],
-    keys: Annotated[Path, typer.Option(help="The owner's key file.")],
-    shuffler: Annotated[
-        str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
-    ] = None,
+    keys: OwnerKeys,
+    shuffler: ShufflerUrl = None,
     insecure_http: InsecureHttp = False,
     audit: AuditFile = None,
     as_json: Json = False,
@@ -56,11 +55,7 @@ def _close(
     Example: dovetail collect close campaign.toml 3 --keys owner.key
     """
     state = owner_asks("close", campaign, round, keys, shuffler, audit, insecure_http=insecure_http)
-    told = {"campaign": load_campaign(campaign).id, "round": round, "state": state}
-    if as_json:
-        print_json(told)
-    else:
-        print_rows("Closed" if state != "open" else "Not closed", {name: str(each) for name, each in told.items()})
+    _tell("Closed" if state != "open" else "Not closed", campaign, round, state, as_json=as_json)
 
 
 def owner_asks(
@@ -94,6 +89,11 @@ def owner_asks(
         return str(ask.document(path, content=word)["state"])
 
 
+def _tell(title: str, campaign: Path, round: int, state: str, *, as_json: bool) -> None:
+    told = {"campaign": load_campaign(campaign).id, "round": round, "state": state}
+    show(told, Facts(title, {name: str(each) for name, each in told.items()}), as_json=as_json)
+
+
 def _challenge(answer: Any, length: int) -> bytes:
     """The challenge of an answer; nothing else is ever signed."""
     try:
@@ -108,18 +108,11 @@ def _challenge(answer: Any, length: int) -> bytes:
 # `dovetail collect drop`: the owner gives up a round that cannot be counted.
 
 
-def _register_drop(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("drop")(_drop)
-
-
 def _drop(
-    campaign: Annotated[Path, typer.Argument(help="The signed campaign file.")],
+    campaign: SignedCampaign,
     round: Annotated[int, typer.Argument(help="The round.", min=1)],
-    keys: Annotated[Path, typer.Option(help="The owner's key file.")],
-    shuffler: Annotated[
-        str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
-    ] = None,
+    keys: OwnerKeys,
+    shuffler: ShufflerUrl = None,
     insecure_http: InsecureHttp = False,
     audit: AuditFile = None,
     as_json: Json = False,
@@ -133,19 +126,10 @@ def _drop(
     Example: dovetail collect drop campaign.toml 3 --keys owner.key
     """
     state = owner_asks("drop", campaign, round, keys, shuffler, audit, insecure_http=insecure_http)
-    document = {"campaign": load_campaign(campaign).id, "round": round, "state": state}
-    if as_json:
-        print_json(document)
-    else:
-        print_rows("Dropped", {name: str(value) for name, value in document.items()})
+    _tell("Dropped", campaign, round, state, as_json=as_json)
 
 
 # `dovetail collect invite`: codes for people who ask an issuer for tokens without a roster.
-
-
-def _register_invite(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("invite")(_invite)
 
 
 def _invite(
@@ -160,23 +144,14 @@ def _invite(
     from dovetail.collect.survey.invitations import Invitations
 
     codes = Invitations.load(folder).invite(whole("--count", as_whole(count), least=1))
-    if as_json:
-        print_json({"codes": codes})
-        return
-    for code in codes:
-        typer.echo(code)
+    show({"codes": codes}, *map(Paste, codes), as_json=as_json)
 
 
 # `dovetail collect issued`: how many tokens the issuer gave, by its own word.
 
 
-def _register_issued(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("issued")(_issued)
-
-
 def _issued(
-    campaign: Annotated[Path, typer.Argument(help="The signed campaign file.")],
+    campaign: SignedCampaign,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to keep them in, which `issued` of analyzer.toml names.")
     ] = None,
@@ -203,19 +178,13 @@ def _issued(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         replace_durably(out / f"{found.id}.json", body)
-    if as_json:
-        print_json({"campaign": found.id, "issued": [list(row) for row in sorted(told.counts.items())]})
-    else:
-        rows = {f"round {number:,}": f"{count:,} tokens" for number, count in sorted(told.counts.items())}
-        print_rows(f"{found.id}: issued, as {found.tokens.issuer} signs", rows or {"rounds that are over": "none"})
+    counts = sorted(told.counts.items())
+    rows = {f"round {number:,}": f"{count:,} tokens" for number, count in counts} or {"rounds that are over": "none"}
+    facts = Facts(f"{found.id}: issued, as {found.tokens.issuer} signs", rows)
+    show({"campaign": found.id, "issued": list(map(list, counts))}, facts, as_json=as_json)
 
 
 # `dovetail collect clock`: what the shuffler knows about time, and an operator's word that its clock is right.
-
-
-def _register_clock(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("clock")(_clock)
 
 
 def _clock(
@@ -260,11 +229,8 @@ def _clock(
         "agrees": agrees,
         "confirmed": 0 if record is None else record.confirmed,
     }
-    if as_json:
-        print_json(document)
-        return
     rows = {name: "none yet" if value is None else str(value) for name, value in document.items()}
-    print_rows("Confirmed" if confirm else "Clock", rows)
+    show(document, Facts("Confirmed" if confirm else "Clock", rows), as_json=as_json)
 
 
 def _minute(seconds: float) -> str:
@@ -274,12 +240,9 @@ def _minute(seconds: float) -> str:
 # `dovetail collect roster`: which devices may send.
 
 
-roster = typer.Typer(
-    name="roster",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="The roster: a CSV file of device keys with their public slots; a running shuffler follows its changes.",
+roster = verb_group(
+    "roster",
+    "The roster: a CSV file of device keys with their public slots; a running shuffler follows its changes.",
 )
 
 AnyRoster = Roster | MappedRoster
@@ -291,12 +254,6 @@ Devices = Annotated[
 ]
 
 
-def _register_roster(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.add_typer(roster)
-
-
-@roster.command("add")
 def _add(
     file: RosterFile,
     devices: Devices,
@@ -322,7 +279,6 @@ def _add(
         typer.echo(f"{promise or why}.")
 
 
-@roster.command("revoke")
 def _revoke(file: RosterFile, devices: Devices, as_json: Json = False) -> None:
     """Refuse these devices from now on; their slots stay taken.
 
@@ -333,7 +289,6 @@ def _revoke(file: RosterFile, devices: Devices, as_json: Json = False) -> None:
     _show(file, after, as_json)
 
 
-@roster.command("list")
 def _list(file: RosterFile, as_json: Json = False) -> None:
     """Every device with its slot.
 
@@ -347,7 +302,6 @@ def _list(file: RosterFile, as_json: Json = False) -> None:
     _show(file, found, as_json)
 
 
-@roster.command("index")
 def _index(
     file: RosterFile,
     out: Annotated[Path, typer.Option(help="A new file for the sorted keys; its changes stand beside it.")],
@@ -391,12 +345,9 @@ def _show(file: Path, found: AnyRoster, as_json: bool, more: Mapping[str, str | 
 # `dovetail collect token`: who may ask the analyzer, what, and until when.
 
 
-token = typer.Typer(
-    name="token",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Who may ask the analyzer: a file of digests; a running analyzer follows its changes at once.",
+token = verb_group(
+    "token",
+    "Who may ask the analyzer: a file of digests; a running analyzer follows its changes at once.",
 )
 
 Keys = Annotated[
@@ -405,12 +356,6 @@ Keys = Annotated[
 TokenFile = Annotated[Path, typer.Argument(help="The analyzer's `tokens` file.")]
 
 
-def _register_token(app: typer.Typer) -> None:
-    """Add the group to `dovetail collect`."""
-    app.add_typer(token)
-
-
-@token.command("add")
 def _add_token(
     file: TokenFile,
     label: Annotated[str, typer.Option(help="Who gets it; withdraw names it.")],
@@ -438,7 +383,6 @@ def _add_token(
     _show_tokens(file, after, as_json)
 
 
-@token.command("withdraw")
 def _withdraw(file: TokenFile, label: str, keys: Keys = None, as_json: Json = False) -> None:
     """Withdraw every token of a label; the next question that shows one is refused.
 
@@ -456,7 +400,6 @@ def _withdraw(file: TokenFile, label: str, keys: Keys = None, as_json: Json = Fa
     _show_tokens(file, after, as_json)
 
 
-@token.command("list")
 def _list_tokens(file: TokenFile, as_json: Json = False) -> None:
     """Every token by its label, never the token itself.
 
@@ -486,21 +429,22 @@ def _show_tokens(file: Path, found: object, as_json: bool) -> None:
         }
         for each in found.tokens
     ]
-    if as_json:
-        print_json({"tokens": str(file), "valid": rows})
-        return
+    lines = []
     for row in rows:
         reads = "all campaigns" if row["campaigns"] is None else ", ".join(row["campaigns"])
-        typer.echo(f"{row['label'] or 'no label'}: {reads}, until {row['expires'] or 'it is withdrawn'}")
-    typer.echo(f"{file}: {len(rows)} tokens")
+        lines.append(f"{row['label'] or 'no label'}: {reads}, until {row['expires'] or 'it is withdrawn'}")
+    told = map(Paste, [*lines, f"{file}: {len(rows)} tokens"])
+    show({"tokens": str(file), "valid": rows}, *told, as_json=as_json)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    _register_close(app)
-    _register_drop(app)
-    _register_invite(app)
-    _register_issued(app)
-    _register_clock(app)
-    _register_roster(app)
-    _register_token(app)
+add_verbs(roster, {"add": _add, "revoke": _revoke, "list": _list, "index": _index})
+add_verbs(token, {"add": _add_token, "withdraw": _withdraw, "list": _list_tokens})
+VERBS = {
+    "close": _close,
+    "drop": _drop,
+    "invite": _invite,
+    "issued": _issued,
+    "clock": _clock,
+    "roster": roster,
+    "token": token,
+}

@@ -132,11 +132,6 @@ TokenFile = Annotated[
 Campaign = Annotated[str | None, typer.Option(help="Campaign id; not needed where there is one.")]
 
 
-def _register_query(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("query")(_query)
-
-
 def _query(
     url: Url,
     campaign: Campaign = None,
@@ -244,11 +239,6 @@ AnyUrl = Annotated[
 ]
 
 
-def _register_status(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("status")(_status)
-
-
 def _status(
     url: AnyUrl,
     campaign: Campaign = None,
@@ -279,7 +269,7 @@ def _status(
 
 
 def _shuffler(url: str, *, insecure_http: bool) -> Any:
-    """What a shuffler says of itself; None of a server that is none."""
+    """Status document of a shuffler; None of a server that is none."""
     with ServerClient(url, role="shuffler or analyzer", insecure_http=insecure_http) as ask:
         try:
             return ask.document("/v1/status")
@@ -335,7 +325,4 @@ def _print_status(id: str, status: Any, promised: Any) -> None:
     Console().print(words)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    _register_query(app)
-    _register_status(app)
+VERBS = {"query": _query, "status": _status}

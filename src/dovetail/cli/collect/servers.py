@@ -16,11 +16,6 @@ from dovetail_protocol.endpoint import is_loopback
 # `dovetail collect shuffler`: take sealed reports, break the link to people, hand batches to the analyzer.
 
 
-def _register_shuffler(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("shuffler")(_shuffler)
-
-
 def _shuffler(
     config: Annotated[Path, typer.Argument(help="shuffler.toml; paths in it are relative to it.")],
     listen: Annotated[
@@ -61,11 +56,6 @@ def _shuffler(
 # `dovetail collect relay`: passes sealed requests on, and keeps nothing of them.
 
 
-def _register_relay(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("relay")(_relay)
-
-
 def _relay(
     gateway: Annotated[str, typer.Option(help="Where requests go: the shuffler's address with /ohttp.")],
     listen: Annotated[str, typer.Option(help="host:port where devices come.")] = "127.0.0.1:8403",
@@ -100,11 +90,6 @@ def _relay(
 # `dovetail collect issuer`: gives each entitled person one token a round, without seeing it.
 
 
-def _register_issuer(app: typer.Typer) -> None:
-    """Add the verb to `dovetail collect`."""
-    app.command("issuer")(_issuer)
-
-
 def _issuer(
     config: Annotated[Path, typer.Argument(help="issuer.toml; paths in it are relative to it.")],
 ) -> None:
@@ -135,11 +120,6 @@ def _issuer(
 # `dovetail collect analyzer`: the process that opens batches and answers queries.
 
 
-def _register_analyzer(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("analyzer")(_analyzer)
-
-
 def _analyzer(
     config: Annotated[Path, typer.Argument(help="analyzer.toml; paths in it are relative to it.", metavar="CONFIG")],
 ) -> None:
@@ -162,9 +142,4 @@ def _analyzer(
     run_analyzer(settings, config.parent, lambda url: typer.echo(f"analyzer at {url}"))
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    _register_shuffler(app)
-    _register_relay(app)
-    _register_issuer(app)
-    _register_analyzer(app)
+VERBS = {"shuffler": _shuffler, "relay": _relay, "issuer": _issuer, "analyzer": _analyzer}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+from abc import abstractmethod
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Self, final, get_type_hints
+from typing import Any, ClassVar, Self, final, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
+from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import SHUFFLERS, Reports, Shuffler
 from dovetail.shuffle.fitting.components import FitProvenance, PartitionedOrder
 from dovetail.shuffle.fitting.groups import Groups
@@ -70,6 +73,46 @@ class FittedShuffler(Shuffler):
             raise DataError(f"{path}: a damaged shuffler; {error!r}.") from error
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
+
+
+class LineShuffler(FittedShuffler):
+    """A shuffler that is fitted to groups along a reference order s, component by component.
+
+    Reports are set up in the order s, kappa disturbs the line, and everybody goes back: sigma(s(k)) = s(kappa(k)).
+    """
+
+    drawn_by_labels: ClassVar[bool] = True
+    source: ClassVar[str]
+    groups: Groups
+    alpha: float
+    line: PartitionedOrder
+    provenance: FitProvenance
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of people."""
+        return self.groups.n
+
+    @property
+    @final
+    def order(self) -> Permutation:
+        """The reference order (n,): order[k] is the person at place k."""
+        return self.line.order
+
+    @property
+    @final
+    def guarantee(self) -> OrderPrivacy:
+        return self.provenance.guarantee(self.alpha, self.groups, self.source)
+
+    @abstractmethod
+    def _draw(self, rng: Entropy) -> Permutation:
+        """kappa (n,) in places of the line."""
+
+    @final
+    def _permutation(self, rng: Entropy) -> Permutation:
+        result = np.empty(self.n, dtype=np.int64)
+        result[self.order] = self.order[self._draw(rng)]
+        return result
 
 
 def read_archive(path: str | Path) -> tuple[Header, Arrays]:
