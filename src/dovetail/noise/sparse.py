@@ -50,7 +50,6 @@ class SparseNoise(DummyNoise):
         **NO_VECTORS,
     }
     alone: ClassVar[str] = "reports are dropped by chance, and several questions have one of each person"
-    uncollected: ClassVar[str] = "its batch holds every report that the signed header counts, and these drop some"
     mixes: ClassVar[str] = " It drops reports by chance, and adds dummies of few answers."
 
     def __post_init__(self) -> None:
