@@ -21,6 +21,7 @@ from dovetail.collect.simulate.faults import FaultRates
 from dovetail.collect.simulate.simulation import simulate
 from dovetail.core.errors import ConfigError
 from dovetail.core.question import QUESTIONS
+from dovetail.shuffle.sampling.dummies import SparseDummies
 from dovetail_device.ledger import terms_of
 from dovetail_device.session import limit, open_device, read_value, submit
 from dovetail_protocol.dummies import delta_of_each
@@ -29,7 +30,9 @@ HEIGHT = {"private": "height", "lower": 140.0, "upper": 200.0}
 WEIGHT = {"other": "weight", "other_lower": 50.0, "other_upper": 100.0}
 
 
-def document(ask: str, settings: Mapping[str, Any], trust: str, *, people: int, rounds: int = 1) -> dict[str, Any]:
+def document(
+    ask: str, settings: Mapping[str, Any], trust: str, *, people: int, rounds: int = 1, sparse: bool = False
+) -> dict[str, Any]:
     question = question_about(ask, HEIGHT, settings, name="a test")
     k, symbols = question.domain["k"], question.symbols
     asked = asked_of(question, private="height", settings=settings, k=k)
@@ -50,6 +53,9 @@ def document(ask: str, settings: Mapping[str, Any], trust: str, *, people: int, 
         rate = user_dummies_for(k=k, epsilon=8.0, delta=1e-2, honest=people, symbols=symbols).rate
         found["dummies"] = {"epsilon": 8.0, "delta": 1e-2, "rate": rate}
         found["promise"]["assumed_honest"] = people
+    elif sparse:
+        few = SparseDummies(k, 4.0)
+        found["dummies"] = {"epsilon": few.epsilon, "kept": float(few.kept), "more": float(few.more)}
     else:
         delta = delta_of_each(1e-2, symbols)
         reach = dummies_for_rounds(k=k, epsilon=8.0, delta=delta, rounds=1, law="geometric").reach
@@ -93,21 +99,23 @@ def test_several_values_are_read_from_one_line() -> None:
 
 @pytest.mark.exhaust
 @pytest.mark.parametrize(
-    ("via", "ask", "settings", "trust", "people"),
+    ("via", "ask", "settings", "trust", "people", "sparse"),
     [
-        ("http", "covariance", WEIGHT, "shuffler", 40),
-        ("mqtt", "covariance", WEIGHT, "shuffler", 40),
-        ("http", "correlation", {**WEIGHT, "points": 3}, "users", 48),
-        ("http", "regression", {"others": "weight = 50..100", "points": 2}, "users", 120),
+        ("http", "covariance", WEIGHT, "shuffler", 40, False),
+        ("mqtt", "covariance", WEIGHT, "shuffler", 40, False),
+        ("http", "covariance", WEIGHT, "shuffler", 40, True),
+        ("mqtt", "covariance", WEIGHT, "shuffler", 40, True),
+        ("http", "correlation", {**WEIGHT, "points": 3}, "users", 48, False),
+        ("http", "regression", {"others": "weight = 50..100", "points": 2}, "users", 120, False),
     ],
 )
 def test_how_two_numbers_go_together_is_asked_over_the_network(
-    via: Any, ask: str, settings: dict[str, Any], trust: Any, people: int, tmp_path: Path,
+    via: Any, ask: str, settings: dict[str, Any], trust: Any, people: int, sparse: bool, tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     """A right implementation fails with a chance below 1e-9: what is learned lies within six standard errors."""
     broker: Mosquitto | None = request.getfixturevalue("mosquitto") if via == "mqtt" else None
-    asked = document(ask, settings, trust, people=people)
+    asked = document(ask, settings, trust, people=people, sparse=sparse)
     asked |= {"rounds": {"schedule": "manual", "count": 1}, "batch": {"minimum": people, "close_at": people}}
     site = Deployment.of(asked, tmp_path / "site", devices=people, broker=None if broker is None else broker.url)
     site.write()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dovetail.account.dummies import sparse_guarantee
+from dovetail.account.dummies import sparse_delta, sparse_guarantee
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.estimate.dummies import KeptCounts, shares_of_kept
 from dovetail.shuffle.sampling.dummies import SparseDummies
@@ -59,6 +59,24 @@ def test_no_release_is_likelier_than_is_promised_whatever_the_others_hold(epsilo
     present = ratios(dummies, (1, 0), (0, 0))  # taking part
     half = exp_bracket(Fraction(promise.epsilon) / 2)[1] * (1 + Fraction(1, 1 << 20))
     assert max(present) <= half and 1 / min(present) <= half
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_two_batches_together_are_what_all_their_releases_say(epsilon: float) -> None:
+    """Exactly, by the laws of both counts in both batches; counts beyond `MOST` lie with it, as their ratios do."""
+    dummies = SparseDummies(2, epsilon)
+    laws = [count_law(dummies, held) for held in (0, 1)]
+    for law in laws:
+        law[MOST] += 1 - sum(law)
+    one = [(laws[1][a] * laws[0][b], laws[0][a] * laws[1][b]) for a, b in product(range(MOST + 1), repeat=2)]
+    for wanted in (0.2 * epsilon, 0.9 * epsilon, 1.5 * epsilon):
+        lift = Fraction(math.exp(wanted))
+        exact = float(sum(max(Fraction(0), p * r - lift * q * s) for (p, q), (r, s) in product(one, repeat=2)))
+        found = sparse_delta(dummies, wanted, rounds=2)
+        assert exact <= found <= exact * (1.0 + 1e-6)
+        assert sparse_guarantee(dummies, n=1, rounds=2, delta=found).epsilon == pytest.approx(wanted, rel=1e-6)
+    pure = sparse_guarantee(dummies, n=1, rounds=2)
+    assert pure.delta == 0.0 and 2.0 * epsilon * (1.0 - 1e-6) <= pure.epsilon <= 2.0 * epsilon * (1.0 + 1e-8)
 
 
 @pytest.mark.parametrize("held", [0, 1, 7])

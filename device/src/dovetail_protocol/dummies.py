@@ -135,12 +135,21 @@ class DummiesRule:
     epsilon, delta : of one batch, or of each symbol where people send several, against the analyzer.
     reach : dummies of each symbol on average, by which a shuffler that would add others is known before it takes a
     report. variance : of Gaussian dummies, all but theirs; None of two-sided geometric ones.
+    kept, more : of sparse dummies, which have no delta and no reach: the probability that a report is in its batch,
+    and that a symbol gets one dummy more; None of all others.
     """
 
     epsilon: float
     delta: float
     reach: int
     variance: Fraction | None = None
+    kept: float | None = None
+    more: float | None = None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether reports are in the batch by chance only."""
+        return self.kept is not None
 
 
 @dataclass(frozen=True)
@@ -180,8 +189,12 @@ def read_dummies(section: Section, trust: str) -> tuple[DummiesRule | None, Sent
         )
     if not section:
         return None, None
-    epsilon, delta = section.positive("epsilon"), section.probability("delta")
-    added = None
+    epsilon = section.positive("epsilon")
+    if trust == "shuffler" and (kept := section.positive("kept", None)) is not None:
+        more = _rate(section.positive("more"), "more")
+        section.finish()
+        return DummiesRule(epsilon, 0.0, 0, kept=_rate(kept, "kept"), more=more), None
+    delta, added = section.probability("delta"), None
     if trust == "shuffler":
         added = DummiesRule(epsilon, delta, section.whole("reach", least=1), _variance(section.text("variance", "")))
     sent = SentRule(epsilon, delta, _rate(section.positive("rate"))) if trust == "users" else None
@@ -202,10 +215,10 @@ def _variance(text: str) -> Fraction | None:
     return found
 
 
-def _rate(given: float) -> float:
-    """A rate that devices can draw by as it is written."""
+def _rate(given: float, name: str = "rate") -> float:
+    """A probability that can be drawn by as it is written."""
     if not (given <= 1.0 and (given * SCALE).is_integer()):
-        raise ConfigError(f"`dummies.rate` must be above 0 and at most 1, and a multiple of 2^-32, got {given!r}.")
+        raise ConfigError(f"`dummies.{name}` must be above 0 and at most 1, and a multiple of 2^-32, got {given!r}.")
     return given
 
 

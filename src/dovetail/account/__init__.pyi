@@ -7,6 +7,7 @@ from .dummies import (
     dummies_epsilon as dummies_epsilon,
     dummies_for_rounds as dummies_for_rounds,
     dummies_guarantee as dummies_guarantee,
+    sparse_for_rounds as sparse_for_rounds,
     sparse_guarantee as sparse_guarantee,
 )
 from .gaussian_dummies import (

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.account.amplify import amplify
 from dovetail.account.bound import bisect, bracket_root, log_ratio
@@ -32,6 +35,7 @@ GAUSSIAN_SOURCE = "Dummies of a trusted shuffler, truncated discrete Gaussian (d
 SPARSE_SOURCE = "Reports kept by chance among sparse dummies of a trusted shuffler (docs/theory/several-symbols.md)"
 METHOD = "dummies of the shuffler"
 MOST_ROUNDS = 100_000
+MOST_SPARSE_ROUNDS = 10_000
 UP = 1.0 + 1e-9  # far beyond the rounding of sums of positive terms
 
 
@@ -256,24 +260,29 @@ def _source(law: Law) -> str:
     return SOURCE if isinstance(law, TruncatedGeometric) else GAUSSIAN_SOURCE
 
 
-def sparse_guarantee(dummies: SparseDummies, *, n: int) -> CentralDP:
-    r"""Pure guarantee of a batch with sparse dummies, against the analyst with any number of participants.
+def sparse_guarantee(dummies: SparseDummies, *, n: int, rounds: int = 1, delta: float = 0.0) -> CentralDP:
+    r"""Guarantee of batches with sparse dummies, against the analyst with any number of participants.
 
     .. math:: \frac{P}{Q} = \frac{L(a)}{L(b)}, \qquad L(0) = 1 - \beta, \quad
               L(a) = (1 - \beta) e^{\epsilon} \ (a \ge 1)
 
     The likelihood of a count depends on her only through whether it is 0 less the others' reports: two values. It
-    protects taking part at about epsilon / 2, and g people together at g epsilon.
+    protects taking part at about epsilon / 2, and g people together at g epsilon. So the loss of a batch is epsilon,
+    -epsilon or 0, and that of several is a sum of such: see `sparse_delta`.
 
     Parameters
     ----------
     n : int
         People; public, while the number of reports that were kept is a secret of the shuffler.
+    rounds : int
+        Batches about the same people, each with coins and dummies of its own.
+    delta : float
+        Of several batches together; one batch needs none, and has none.
 
     Raises
     ------
     ParameterError
-        For no sparse dummies, and for fewer than one person.
+        For no sparse dummies, for fewer than one person, and for numbers outside their ranges.
 
     Examples
     --------
@@ -283,15 +292,88 @@ def sparse_guarantee(dummies: SparseDummies, *, n: int) -> CentralDP:
 
     Source
     ------
-    docs/theory/several-symbols.md, Theorem P1.
+    docs/theory/several-symbols.md, Theorems P1 and P4.
     """
     dummies, people = instance("dummies", dummies, SparseDummies), whole("n", n, least=1)
-    kept, more = dummies.kept, dummies.more
-    most = min(dummies.epsilon, math.log1p(float(kept / (more * (1 - kept)))) * UP)
+    many = whole("rounds", rounds, least=1, most=MOST_SPARSE_ROUNDS)
+    wanted = share("delta", delta) if many > 1 and delta else 0.0
+    most = many * _sparse_loss(dummies) * UP ** (many > 1)
+    if wanted:
+        most = bisect(
+            lambda epsilon: sparse_delta(dummies, epsilon, rounds=many) <= wanted, 0.0, most, tolerance=1e-9
+        )
     return CentralDP(
-        all=most, honest=most, colluding=math.inf, delta=0.0, n=people, honest_n=1, method=METHOD,
+        all=most, honest=most, colluding=math.inf, delta=wanted, n=people, honest_n=1, method=METHOD,
         source=SPARSE_SOURCE, numeric=Bracket(most * (1.0 - 1e-6), most), attack_lower=0.0, trust="shuffler",
     )  # fmt: skip
+
+
+def sparse_delta(dummies: SparseDummies, epsilon: float, *, rounds: int = 1) -> float:
+    r"""Least delta with which batches with sparse dummies keep epsilon together, rounded up.
+
+    .. math:: \delta(\epsilon') = \sum_j \Pr[J = j] \bigl(1 - e^{\epsilon' - j \epsilon}\bigr)_+, \qquad
+              J = J_1 + \dots + J_T, \quad \Pr[J_t = 1] = (1 - (1 - q)(1 - \beta)) (1 - q), \quad
+              \Pr[J_t = -1] = (1 - q)(1 - \beta) q
+
+    Examples
+    --------
+    >>> round(sparse_delta(SparseDummies(k=4, epsilon=0.1025), 1.0, rounds=12) * 1e6, 1)
+    1.0
+
+    Source
+    ------
+    docs/theory/several-symbols.md, Theorem P4.
+    """
+    many = whole("rounds", rounds, least=1, most=MOST_SPARSE_ROUNDS)
+    loss, wanted = _sparse_loss(dummies), real("epsilon", epsilon)
+    gains = np.arange(-many, many + 1) * loss - wanted
+    above = gains > 0.0
+    return float(_trinomial(dummies.kept, dummies.more, many)[above] @ -np.expm1(-gains[above])) * UP
+
+
+def sparse_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> SparseDummies:
+    """The sparse dummies of one round of several about the same people that together are (epsilon, delta)-private.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+
+    Examples
+    --------
+    >>> round(sparse_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=12).epsilon, 4)
+    0.1025
+    """
+    many, wanted = whole("rounds", rounds, least=1, most=MOST_SPARSE_ROUNDS), share("delta", delta)
+    epsilon = privacy_budget("epsilon", epsilon, most=40.0)
+    if many == 1:
+        return SparseDummies(k, epsilon)
+
+    def keeps(each: float) -> bool:
+        return sparse_delta(SparseDummies(k, each), epsilon, rounds=many) <= wanted
+
+    least = epsilon / many * (1.0 - 1e-6)
+    return SparseDummies(k, bisect(keeps, min(epsilon, 4.0 * epsilon / math.sqrt(many)), least, tolerance=1e-6))
+
+
+def _sparse_loss(dummies: SparseDummies) -> float:
+    """What a batch costs at most: log(1 + beta / (q (1 - beta)))."""
+    return min(dummies.epsilon, math.log1p(float(dummies.kept / (dummies.more * (1 - dummies.kept)))) * UP)
+
+
+@lru_cache(maxsize=64)
+def _trinomial(kept: Fraction, more: Fraction, rounds: int) -> NDArray[np.float64]:
+    """Pr[J = j], j = -rounds .. rounds: sums of positive terms, which lose no digit."""
+    empty = (1 - more) * (1 - kept)  # that nothing of her answer is there
+    found, power, left = np.ones(1), np.array([float(empty * more), 0.0, float((1 - empty) * (1 - more))]), rounds
+    power[1] = float(1 - empty * more - (1 - empty) * (1 - more))
+    while left:
+        if left & 1:
+            found = np.convolve(found, power)
+        left >>= 1
+        if left:
+            power = np.convolve(power, power)
+    return found
 
 
 # What dummies promise that people send themselves, and how often each has to send one.

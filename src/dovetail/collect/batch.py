@@ -40,6 +40,8 @@ MOST_PART = 1 << 26  # bytes of one part, which either side may hold in memory
 LISTED = 36  # bytes of a part in the list
 MOST_MANIFEST = PREFIX + MOST_HEADER + SIGNATURE + LISTED * MOST_PARTS
 _COUNT = 4
+SQUARED = 2  # power of the distance in the exponent of a Gaussian law
+BY_CHANCE = 0  # of sparse dummies: reports are entries by chance only
 _DOMAIN = b"dovetail batch v1\0"
 
 
@@ -50,8 +52,9 @@ class Header:
     dropped : valid reports of these rounds that are not in the batch, by reason, as the campaign's rules have it.
     people : where there are dummies: distinct devices. Where people send them each sent as many entries.
     dummies : where the shuffler adds them: the law of all entries but one of each device, as numerator, denominator
-        and reach of `TruncatedGeometric`, and 2 behind those of `TruncatedGaussian`. How many of each symbol
-        there are stands nowhere.
+        and reach of `TruncatedGeometric`, and 2 behind those of `TruncatedGaussian`. Of sparse ones: with which
+        probability a report is among the entries, and a symbol gets one dummy more, as numerators of the third
+        number, and 0. How many of each symbol there are, and how many reports are left out, stands nowhere.
     parts : how many there are, where the batch goes in parts.
     classes : where people have different epsilons: how many of them are of each class, from the smallest epsilon on.
     """
@@ -126,9 +129,10 @@ class Header:
             return self.dummies is None
         if self.dummies is None:
             return _whole(self.people, 1) and self.count % self.people == 0 and self.count >= CAP * self.people
-        law = all(_whole(number, 1) for number in self.dummies) and self.dummies[3:] in ((), (2,))
-        law = law and len(self.dummies) >= 3
-        return law and _whole(self.people, 0) and self.people <= self.count
+        law = all(_whole(number, 1) for number in self.dummies[:3]) and len(self.dummies) >= 3
+        by_chance = self.dummies[3:] == (BY_CHANCE,)
+        law = law and (by_chance or self.dummies[3:] in ((), (SQUARED,)))
+        return law and _whole(self.people, 0) and (by_chance or self.people <= self.count)
 
 
 def _hex(text: object, length: int) -> bool:

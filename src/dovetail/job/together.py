@@ -1,7 +1,7 @@
 """What goes together: every question with every noise, order, engine and mode, and the reason where it does not.
 
 One table for the configuration, the engines, the documentation and the tests. A reason is a theorem or a fact of one
-of the choices; what is not refused works.
+of the choices, or what the code has no way for yet; what is not refused works.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from dovetail.core.noise import NOISES
-from dovetail.core.question import QUESTIONS
+from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.stages import SHUFFLERS
 
 MEMORY, PROCESSES, SPARK, CAMPAIGN = ENGINES = ("memory", "processes", "spark", "campaign")
@@ -42,13 +42,21 @@ class Choices:
 
     @property
     def refusal(self) -> str | None:
-        """Why these choices do not go together; None where they do."""
-        return next((why for why, holds in self._reasons() if holds), None)
+        """Why these choices do not go together; None where they do. A fact comes before what is not built."""
+        return next((why for why, holds in (*self._facts(), *self._not_built()) if holds), None)
 
-    def _reasons(self) -> Iterator[tuple[str, bool]]:
-        noise, order = NOISES[self.noise], SHUFFLERS[self.order]
-        asked = None if self.question in SEVERAL else QUESTIONS[self.question]
-        in_files = self.engine in (PROCESSES, SPARK)
+    @property
+    def forbidden(self) -> bool:
+        """Whether a theorem or a fact of a choice is against it."""
+        return any(holds for _, holds in self._facts())
+
+    @property
+    def _asked(self) -> type[Question] | None:
+        """The one question; None where there are several."""
+        return None if self.question in SEVERAL else QUESTIONS[self.question]
+
+    def _facts(self) -> Iterator[tuple[str, bool]]:
+        noise, order, asked = NOISES[self.noise], SHUFFLERS[self.order], self._asked
         campaign = self.engine == CAMPAIGN
         yield (
             f"{noise.label} goes with a uniform shuffle: {noise.everybody}",
@@ -56,12 +64,6 @@ class Choices:
         )
         needs = "" if asked is None else asked.needs
         yield noise.unfit.get(needs, ""), needs in noise.unfit
-        yield f"{noise.label} goes with one question: {noise.alone}", asked is None and bool(noise.alone)
-        yield (
-            f"{noise.label} goes with answers that are sent by themselves: dummies and classes are of the answers to "
-            "one question, of whom it is known how many people gave one",
-            self.question in ("joint", "one") and not noise.by_devices,
-        )
         yield (
             f"{noise.label} goes with orders that mix evenly, as of shufflers without `alpha`: {noise.fresh_orders}",
             bool(noise.fresh_orders) and order.needs_alpha,
@@ -70,12 +72,9 @@ class Choices:
             yield (
                 f"{asked.label} takes several symbols of a person, which go with dummies alone: of local noise each "
                 "would cost a share of the budget",
-                asked.several and not noise.several,
+                asked.several and noise.trust == "local",
             )
-            yield (
-                f"{asked.label} needs the law of a count, which depends on who of which epsilon answers with it",
-                asked.bounds_sums and not noise.bounds_sums,
-            )
+            yield f"{asked.label} is in no campaign: {asked.unsent}", campaign and bool(asked.unsent)
         yield (
             f'a release must shuffle: `shuffler` "{self.order}" would publish who sent what',
             self.mode == RELEASE and not order.moves_reports,
@@ -85,17 +84,40 @@ class Choices:
             "some",
             campaign and self.mode == REHEARSAL,
         )
-        yield f"{noise.label} is in no campaign: {noise.uncollected}", campaign and bool(noise.uncollected)
+        yield (
+            f"shuffler {self.order!r} needs everybody's place in one memory; others do not",
+            self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels and order.moves_reports,
+        )
+
+    def _not_built(self) -> Iterator[tuple[str, bool]]:
+        noise, order, asked = NOISES[self.noise], SHUFFLERS[self.order], self._asked
+        campaign = self.engine == CAMPAIGN
+        needs = "" if asked is None else asked.needs
+        yield noise.lacks.get(needs, ""), needs in noise.lacks
+        yield f"{noise.label} goes with one question: {noise.alone}", asked is None and bool(noise.alone)
+        yield (
+            f"{noise.label} goes with answers that are sent by themselves: dummies and classes are of the answers to "
+            "one question, of whom it is known how many people gave one",
+            self.question in ("joint", "one") and not noise.by_devices,
+        )
         if asked is not None:
-            yield f"{asked.label} is in no campaign: {asked.unsent}", campaign and bool(asked.unsent)
+            yield (
+                f"{noise.label} goes with one symbol of a person, and {asked.label} takes several",
+                asked.several and not noise.several,
+            )
+            yield (
+                f"{asked.label} needs the law of a count, which depends on who of which epsilon answers with it",
+                asked.bounds_sums and not noise.bounds_sums,
+            )
+        yield f"{noise.label} is in no campaign: {noise.uncollected}", campaign and bool(noise.uncollected)
         yield (
             "a campaign asks one question, whose answers are one kind of report: several questions are several "
             "campaigns with the same roster, whose budgets add on the device",
             campaign and asked is None,
         )
         yield (
-            f"shuffler {self.order!r} needs everybody's place in one memory; others do not",
-            in_files and not order.drawn_by_labels,
+            f"shuffler {self.order!r} runs in one memory",
+            self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels,
         )
 
 
@@ -116,11 +138,14 @@ def page() -> str:
     """The table as a page of the documentation: allowed cells counted, reasons listed once."""
     cells = list(table())
     allowed = [one for one, why in cells if why is None]
+    forbidden = sum(one.forbidden for one, _ in cells)
+    missing = len(cells) - len(allowed) - forbidden
     lines = [
         "# What goes together",
         "",
         "A collection is five choices: a question, a noise, an order, an engine, a view.",
         f"Of {len(cells):,} combinations {len(allowed):,} work. Views show all of them.",
+        f"A theorem or a fact of a choice is against {forbidden:,}, and {missing:,} are not built yet.",
         "Strings and streams have jobs of their own, and no line here.",
         "",
         "| question | noise | orders in memory | orders in files | orders in campaigns |",
@@ -134,6 +159,7 @@ def page() -> str:
             for engines in ((MEMORY,), (PROCESSES, SPARK), (CAMPAIGN,))
         ]
         lines.append(f"| {labels[question]} | {NOISES[noise].label} | {' | '.join(orders)} |")
-    reasons = dict.fromkeys(why for _, why in cells if why is not None)
-    lines += ["", "What does not go together:", "", *(f"- {why[0].upper()}{why[1:]}." for why in reasons), ""]
-    return "\n".join(lines)
+    for heading, fact in (("What does not go together", True), ("Not built yet", False)):
+        reasons = dict.fromkeys(why for one, why in cells if why is not None and one.forbidden == fact)
+        lines += ["", f"## {heading}", "", *(f"- {why[0].upper()}{why[1:]}." for why in reasons)]
+    return "\n".join([*lines, ""])

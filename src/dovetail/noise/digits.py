@@ -64,10 +64,8 @@ class DigitNoise(Noise):
     hidden: ClassVar[Missing | None] = HIDDEN
     everybody: ClassVar[str] = EVERYBODY
     unattacked: ClassVar[str] = "digits are mixed each by itself: who sent which of several messages is not weighed"
-    unfit: ClassVar[Mapping[str, str]] = {
-        "frequency": "digits carry the mean of a number, and no answer of a list",
-        "vector": "digits carry the mean of one number",
-    }
+    unfit: ClassVar[Mapping[str, str]] = {"frequency": "digits carry the mean of a number, and no answer of a list"}
+    lacks: ClassVar[Mapping[str, str]] = {"vector": "digits carry the mean of one number"}
     alone: ClassVar[str] = "its messages are the digits of one number"
     estimator: ClassVar[dict[str, str] | Missing] = Missing("counts with dummies have one estimator")
     uncollected: ClassVar[str] = "its file states one law of dummies for all symbols, and each digit needs its own"

@@ -15,7 +15,7 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
-from dovetail.core.noise import NO_VECTORS, People, Weights
+from dovetail.core.noise import People, Weights
 from dovetail.core.stages import Labels, Reports, Shuffler
 from dovetail.estimate.dummies import shares_of_kept
 from dovetail.leak.linkage import Linkage
@@ -45,12 +45,10 @@ class SparseNoise(DummyNoise):
     label: ClassVar[str] = "sparse noise of the shuffler"
     trust: ClassVar[str] = "shuffler"
     hidden: ClassVar[Missing | None] = HIDDEN
-    unfit: ClassVar[Mapping[str, str]] = {
+    lacks: ClassVar[Mapping[str, str]] = {
         "mean": "sparse dummies go with answers of a list: reports that are kept by chance are a sample of a mean",
-        **NO_VECTORS,
     }
     alone: ClassVar[str] = "reports are dropped by chance, and several questions have one of each person"
-    uncollected: ClassVar[str] = "its batch holds every report that the signed header counts, and these drop some"
     mixes: ClassVar[str] = " It drops reports by chance, and adds dummies of few answers."
 
     def __post_init__(self) -> None:

@@ -40,6 +40,7 @@ from dovetail.job.config import parse_config
 from dovetail.job.together import CAMPAIGN, RELEASE, SEVERAL, Choices
 from dovetail.randomize.sampling.open_reports import decode_reports
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
+from dovetail.shuffle.sampling.dummies import SparseDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail_device.client import _answer
 from dovetail_device.entropy import system_entropy
@@ -95,6 +96,9 @@ def made(one: Choices, n: int, shuffle: str = "") -> tuple[Campaign, Question]:
         if trust == "users":
             rate = user_dummies_for(k=k or 0, epsilon=EPSILON, delta=DELTA, honest=n, symbols=question.symbols).rate
             rest += section("dummies", {"epsilon": EPSILON, "delta": DELTA, "rate": rate})
+        elif one.noise == "sparse":
+            few = SparseDummies(k or 0, EPSILON)
+            rest += section("dummies", {"epsilon": EPSILON, "kept": float(few.kept), "more": float(few.more)})
         else:
             law = "gaussian" if one.noise == "gaussian" else "geometric"
             delta = delta_of_each(DELTA, question.symbols)
@@ -145,6 +149,8 @@ def test_a_campaign_asks_the_question_and_tells_what_the_job_tells_of_the_same_r
             assert len(sent) == message.wire_bytes(own)
         plains += message.split(drawn, made_of.entries)
     dummies = added_dummies(made_of)
+    if dummies is not None:
+        plains = [plains[place] for place in dummies.places(len(plains), simulation(2))]
     symbols = [] if dummies is None else dummies.drawn(simulation(1)).tolist()
     plains += [message.plain(made_of, made_of.mechanism.encode(symbol)) for symbol in symbols]
     n, stated = table.height, dict[str, Any]()

@@ -31,7 +31,7 @@ from dovetail.collect.simulate.simulation import SimulatedDevices, Simulation, s
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.core.missing import Missing
-from dovetail.shuffle.sampling.dummies import TruncatedGaussian, TruncatedGeometric
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, TruncatedGeometric
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import Role as KeyRole
 from dovetail_protocol.keys import RoleKeys
@@ -130,10 +130,10 @@ def test_a_crash_between_closing_and_delivery_never_draws_dummies_again(
 ) -> None:
     story, drawn, draw = Story(dies_at, ["lost", "unanswered"]), list[int](), BatchDummies.draw
 
-    def noted(campaign: Campaign, round: int, rng: Entropy) -> BatchDummies:
+    def noted(campaign: Campaign, round: int, entries: int, rng: Entropy) -> BatchDummies:
         [known] = [each for each in story.simulation.store.rounds(campaign.id) if each.number == round]
         assert known.state in ("open", "held"), "its dummies are drawn, and may have been sent"
-        drawn.append((made := draw(campaign, round, rng)).size)
+        drawn.append((made := draw(campaign, round, entries, rng)).size)
         return made
 
     monkeypatch.setattr(BatchDummies, "draw", noted)
@@ -157,8 +157,8 @@ def test_a_batch_that_is_sent_again_has_the_same_dummies() -> None:
 def test_dummies_have_their_law_and_look_like_reports(rng: Entropy) -> None:
     campaign = world().campaign
     law = added_dummies(campaign)
-    assert law is not None
-    made = [BatchDummies.draw(campaign, 1, rng) for _ in range(4000)]
+    assert isinstance(law, Dummies)
+    made = [BatchDummies.draw(campaign, 1, 0, rng) for _ in range(4000)]
     counts = np.bincount(
         np.concatenate([np.bincount(one._symbols, minlength=K) for one in made]), minlength=2 * law.reach + 1
     )
@@ -289,10 +289,9 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-3, "variance": "27/2", "reach": 17}
 def test_gaussian_dummies_are_drawn_stated_and_subtracted(rng: Entropy) -> None:
     made = ThrowawayCampaign.of(tables(rounds=1, dummies=GAUSSIAN), DEVICES)
     law = added_dummies(made.campaign)
-    assert law is not None and law_of(law) == (27, 2, 17, 2)
-    drawn = [BatchDummies.draw(made.campaign, 1, rng) for _ in range(1000)]
+    assert isinstance(law, GaussianDummies) and law_of(law) == (27, 2, 17, 2)
+    drawn = [BatchDummies.draw(made.campaign, 1, 0, rng) for _ in range(1000)]
     counts = np.concatenate([np.bincount(one._symbols, minlength=K) for one in drawn])
-    assert isinstance(law.noise, TruncatedGaussian)
     expect_law(np.bincount(counts, minlength=2 * law.reach + 1), law.noise.masses)
     found = simulate(made, faults=FaultRates(loss=0.0, duplicate=0.0, delay=0.0, crash=0.0), seed=5)
     assert found.sound and [result.n for result in found.results] == [DEVICES]

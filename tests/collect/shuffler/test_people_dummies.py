@@ -399,8 +399,8 @@ def test_the_owner_drafts_such_a_campaign_and_is_told_what_it_takes(tmp_path: Pa
     said = json.loads(checked.output)
     assert (said["epsilon"], said["trust"], said["message_bytes"]) == ("inf", "users", message.wire_bytes(made))
     for extra, why in (
-        (["--categories", "a,b", "--randomizer", "krr"], "--trust users sends answers of a list as they are"),
-        (["--lower", "0", "--upper", "1"], "--trust users sends answers of a list as they are"),
+        (["--categories", "a,b", "--randomizer", "krr"], "answers of a list are sent as they are"),
+        (["--lower", "0", "--upper", "1"], "answers of a list are sent as they are"),
         (["--categories", "a,b", "--dummies", "1"], "--trust shuffler and --dummies go together"),
         (["--categories", "a,b", "--honest", "20"], "`honest` must be at least [0-9]+ for 2 values at epsilon 1"),
     ):

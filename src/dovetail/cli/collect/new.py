@@ -197,9 +197,9 @@ class RandomizerOptions:
         kind: Any = VECTOR_RANDOMIZERS[name]
         return {"name": name, **kind(**question.domain, epsilon=self.largest, **chosen(settings)).device.stated()}
 
-    def section(self, settings: Any, *, trust: str) -> Section:
-        """`[randomizer]`, with the settings that the mechanism declares; nothing is randomized among users."""
-        if trust == "users":
+    def section(self, settings: Any, *, open: bool) -> Section:
+        """`[randomizer]`, with the settings that the mechanism declares; none where answers are sent as they are."""
+        if open:
             return self._open()
         names, numeric = split_names(self.categories), self.lower is not None or self.upper is not None
         if not (names or self.k or numeric):
@@ -219,7 +219,7 @@ class RandomizerOptions:
         names = split_names(self.categories)
         if self.randomizer is not None or self.lower is not None or self.upper is not None or not (names or self.k):
             raise ParameterError(
-                "--trust users sends answers of a list as they are: give --categories or --k, and no --randomizer; "
+                "answers of a list are sent as they are: give --categories or --k, and no --randomizer; "
                 "for a number --ask number."
             )
         return {
@@ -306,6 +306,14 @@ class PromiseOptions:
             help="Trust the shuffler with the noise: it adds dummies, so that all rounds together keep this epsilon."
         ),
     ] = None
+    sparse: Annotated[
+        bool,
+        typer.Option(
+            "--sparse",
+            help="With --dummies, for long lists: few dummies and no delta of a batch, but the shuffler keeps "
+            "reports by chance, so that frequent answers are less exact; nothing is randomized.",
+        ),
+    ] = False
     trust: Annotated[
         Literal["local", "shuffler", "users"] | None,
         typer.Option(
@@ -344,6 +352,8 @@ class PromiseOptions:
         trust = self.trust or ("local" if self.dummies is None else "shuffler")
         if (trust == "shuffler") != (self.dummies is not None):
             raise ParameterError("--trust shuffler and --dummies go together: they say what all rounds keep.")
+        if self.sparse and trust != "shuffler":
+            raise ParameterError("--sparse goes with --dummies: which dummies the shuffler adds.")
         return trust
 
     def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
@@ -383,9 +393,14 @@ class PromiseOptions:
             raise ParameterError(
                 "--dummies go with the randomizer krr: give --categories or --k, or --ask number for a number."
             )
-        from dovetail.account.dummies import dummies_epsilon, dummies_for_rounds
+        from dovetail.account.dummies import dummies_epsilon, dummies_for_rounds, sparse_for_rounds
         from dovetail.shuffle.sampling.dummies import Dummies
 
+        if self.sparse:
+            few = sparse_for_rounds(
+                k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=rounds * symbols
+            )
+            return {"epsilon": few.epsilon, "kept": float(few.kept), "more": float(few.more)}
         most = rounds if open else min(rounds, affordable(promise["device_budget"], randomizer["epsilon"]))
         found = dummies_for_rounds(
             k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=max(1, most) * symbols
@@ -462,6 +477,9 @@ COMMENTS = {
 }
 PAD = 64  # bytes: `pad` is a multiple
 
+SPARSE = (
+    "How likely a report is kept, and that an answer gets one dummy more; the shuffler and its secrecy are trusted."
+)
 OF_PEOPLE = {
     "randomizer": "Nothing is randomized: an answer is sent as it is, among dummies of other people.",
     "dummies": "The probability with which each device sends a dummy; epsilon and delta are of one batch.",
@@ -509,7 +527,7 @@ def _new(
     if question is not None and question.of_arrays:
         mechanism = randomizer.of_arrays(question, settings, trust=trust)
     elif asked is None or not asked.symbols:
-        mechanism = randomizer.section(settings, trust=trust)
+        mechanism = randomizer.section(settings, open=trust == "users" or promise.sparse)
     else:
         mechanism = randomizer.of_symbols(asked.size, settings, trust=trust)
     promised = promise.section(epsilon=randomizer.largest, rounds=schedule["count"], minimum=rule["minimum"])
@@ -536,6 +554,8 @@ def _new(
     comments = COMMENTS | (OF_PEOPLE if trust == "users" else {})
     if mechanism["name"] == Unrandomized.name and trust == "shuffler":
         comments |= {"randomizer": "Nothing is randomized: an answer is sent as it is, among the shuffler's dummies."}
+    if promise.sparse:
+        comments |= {"dummies": SPARSE}
     body = _annotate(top, sections, comments).encode()
     made = draft_campaign(body)
     if made.ohttp is not None:  # the length of every request, which follows from the rest of the file

@@ -32,7 +32,14 @@ from dovetail.collect.campaign.guarantees import (
     campaign_guarantees,
 )
 from dovetail.collect.campaign.issued_counts import IssuedCounts
-from dovetail.collect.campaign.terms import count_messages, fit, noise_of_campaign, people_dummies, question_of
+from dovetail.collect.campaign.terms import (
+    count_messages,
+    fit,
+    noise_of_campaign,
+    people_dummies,
+    question_of,
+    readable_people,
+)
 from dovetail.collect.http import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, GroupTally
 from dovetail.core.display import mute
@@ -613,7 +620,7 @@ class CampaignAnswers:
         if promise.trust == "local":
             return None
         # as few as the unreadable entries can be of: a device that fails with all of its own is one person
-        n = max(1, batch.count + sum(batch.rejected.values()) // -campaign.entries)
+        n = max(1, readable_people(campaign, batch.count, sum(batch.rejected.values()), each=campaign.entries))
         honest = n if promise.assumed_honest is None else promise.assumed_honest
         return People(n, honest=max(1, min(honest, n - promise.assumed_dishonest)))
 

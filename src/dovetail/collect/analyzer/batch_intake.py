@@ -33,7 +33,13 @@ from dovetail.collect.batch import (
     head_bytes,
     read_parts,
 )
-from dovetail.collect.campaign.terms import added_dummies, count_messages, law_of, people_dummies
+from dovetail.collect.campaign.terms import (
+    added_dummies,
+    count_messages,
+    law_of,
+    people_dummies,
+    readable_people,
+)
 from dovetail.collect.clock import minute
 from dovetail.collect.http import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, CountedBatch, GroupTally
@@ -186,11 +192,10 @@ def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> Cou
         tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
-    extra = header.count - header.devices  # dummies, which are never malformed, or further entries of devices
-    n = max(0, add_tallies(tallies.values()).n - extra)
+    n = readable_people(campaign, header.devices, kinds.total())  # dummies are never malformed
     crowd = min(crowds.values(), default=0)
     check_people(campaign, add_tallies(tallies.values()), n)
-    if extra:
+    if campaign.promise.trust != "local":
         crowd = n if len(crowds) == 1 else 0  # dummies hide reports of their own version alone
     batch = BatchRecord(
         header.batch, campaign.id, header.digest, header.rounds, header.devices, n, minute(now), dict(kinds),

@@ -170,12 +170,18 @@ def _central(campaign: Campaign, name: str, each: BatchGuarantee) -> GuaranteeSe
     notes = "".join(f" But {note}." for note in warnings_of(central.delta, central.n))
     if central.trust == "shuffler":
         whom = "" if central.honest_n == 1 else f", {central.honest_n:,} of them assumed honest"
+        makes, slack = f"adds the noise: dummies of every answer among {hidden}{whom}", upward(central.delta)
+        if campaign.dummies is not None and campaign.dummies.kept is not None:
+            makes = (
+                f"makes the noise: it keeps each of {hidden} with probability {campaign.dummies.kept:.3g}, and adds "
+                "few dummies of every answer"
+            )
         return GuaranteeSentence(
             f"{name} (round {released.t:,})",
             f"ε = {upward(central.epsilon)}",
-            f"The shuffler adds the noise: dummies of every answer among {hidden}{whom}. Anybody who sees the batch "
+            f"The shuffler {makes}. Anybody who sees the batch "
             f"shifts the odds about one person by a factor of at most {odds(central.epsilon)}, with slack δ = "
-            f"{upward(central.delta)}, if the shuffler adds them once and as specified and keeps their numbers "
+            f"{slack}, if the shuffler adds them once and as specified and keeps their numbers "
             f"and its randomness secret.{notes}",
         )
     if central.trust == "users":

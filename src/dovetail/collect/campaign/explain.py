@@ -36,6 +36,7 @@ from dovetail.core.question import WEAK
 from dovetail.core.verdict import Verdict, warnings_of, word_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.report.number_format import Unit, odds, upward
+from dovetail.shuffle.sampling.dummies import SparseDummies
 from dovetail_protocol.asked import Asked, Value
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
@@ -325,6 +326,16 @@ def _dummies(campaign: Campaign) -> list[CampaignFact]:
         return [CampaignFact("trust", words)]
     if dummies is None:
         return []
+    if isinstance(dummies, SparseDummies):
+        none, many = (dummies.variance(held) ** 0.5 for held in (0, campaign.batch.minimum))
+        words = (
+            f"the shuffler makes the noise: it keeps each report with probability {float(dummies.kept):.3g}, and "
+            f"adds about {dummies.mean:.2g} dummies of each answer to every batch. What is promised of batches holds "
+            "against the analyzer, if it draws both once and as specified and keeps its randomness secret, and how "
+            f"many reports it kept. They put a count off by {none:.3g} (standard deviation) where nobody gives the "
+            f"answer, and by {many:.3g} where {campaign.batch.minimum:,} people do"
+        )
+        return [CampaignFact("trust", words)]
     words = (
         f"the shuffler adds the noise: about {dummies.reach:,} dummies of each answer to every batch. What is "
         "promised of batches holds against the analyzer, if it adds them once and as specified and keeps their "

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose_upper
-from dovetail.account.dummies import UserDummiesLaw, dummies_guarantee, user_dummies_guarantee
+from dovetail.account.dummies import UserDummiesLaw, dummies_guarantee, sparse_guarantee, user_dummies_guarantee
 from dovetail.account.mixture import MixtureLaw, amplify_class, worst_others
 from dovetail.account.rounds import MixtureRounds, ShuffledRound
-from dovetail.collect.campaign.terms import added_dummies, people_dummies
+from dovetail.collect.campaign.terms import ShufflerDummies, added_dummies, people_dummies
 from dovetail.core.certified import Bracket, round_up_to_double
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP
@@ -31,7 +31,7 @@ from dovetail.core.verdict import Promise as Promise_
 from dovetail.core.verdict import Verdict, judge
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_reports import from_device
-from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, UserDummies
+from dovetail.shuffle.sampling.dummies import SparseDummies, UserDummies
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
 
@@ -119,14 +119,16 @@ def _composed(law: UserDummiesLaw, rounds: int, delta: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _one(
-    dummies: Dummies | GaussianDummies, own: KRR | None, n: int, honest: int, delta: float, symbols: int
-) -> CentralDP:
+def _one(dummies: ShufflerDummies, own: KRR | None, n: int, honest: int, delta: float, symbols: int) -> CentralDP:
+    if isinstance(dummies, SparseDummies):
+        return sparse_guarantee(dummies, n=n, rounds=symbols)
     return dummies_guarantee(dummies, n=n, delta=delta, randomizer=own, honest=honest, rounds=symbols)
 
 
 @lru_cache(maxsize=256)
-def _several(dummies: Dummies | GaussianDummies, n: int, rounds: int, delta: float) -> CentralDP:
+def _several(dummies: ShufflerDummies, n: int, rounds: int, delta: float) -> CentralDP:
+    if isinstance(dummies, SparseDummies):
+        return sparse_guarantee(dummies, n=n, rounds=rounds, delta=delta)
     return dummies_guarantee(dummies, n=n, delta=delta, rounds=rounds)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
 from dovetail.core.checks import MOST_PEOPLE
+from dovetail.collect.batch import BY_CHANCE, SQUARED
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
@@ -22,13 +25,13 @@ from dovetail.job.together import CAMPAIGN, RELEASE, Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
-from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, TruncatedGaussian, UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SparseDummies, TruncatedGaussian, UserDummies
 from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.reader import Survey, read_table
 from dovetail_protocol import mechanism as protocol_mechanism
 from dovetail_protocol.asked import Asked, Value
 from dovetail_protocol.campaign import Campaign, draft
-from dovetail_protocol.dummies import DummiesRule, SentRule, Unrandomized
+from dovetail_protocol.dummies import SCALE, DummiesRule, SentRule, Unrandomized
 from dovetail_protocol.messages import inner_bytes, require_room
 
 # What a campaign asks and what hides it, as the question and the noise that a run has.
@@ -182,10 +185,10 @@ def _objection(section: ShuffleSection) -> str:
 
 MOST = 1_000_000  # dummies of a batch on average; each is sealed by itself
 Law = tuple[int, ...]
-SQUARED = 2  # power of the distance in the exponent of a Gaussian law
+ShufflerDummies = Dummies | GaussianDummies | SparseDummies
 
 
-def added_dummies(campaign: Campaign) -> Dummies | GaussianDummies | None:
+def added_dummies(campaign: Campaign) -> ShufflerDummies | None:
     """Dummies that the shuffler adds to each batch; None where it adds none.
 
     Raises
@@ -201,22 +204,31 @@ def added_dummies(campaign: Campaign) -> Dummies | GaussianDummies | None:
         dummies = _dummies_of(rule, mechanism.k)
     except ParameterError as error:
         raise ConfigError(f"in [dummies]: {error}") from None
-    if dummies.reach != rule.reach:
+    if isinstance(dummies, SparseDummies):
+        asked, made = (rule.kept, rule.more), (float(dummies.kept), float(dummies.more))
+        if asked != made:
+            raise ConfigError(
+                f"the campaign {campaign.id} asks for `kept` and `more` of {asked}, and this version of dovetail "
+                f"would take {made} for epsilon {rule.epsilon:g}: it was drafted for another version."
+            )
+    elif dummies.reach != rule.reach:
         raise ConfigError(
             f"the campaign {campaign.id} asks for {rule.reach:,} dummies of each answer on average, and this version "
             f"of dovetail would add {dummies.reach:,}: it was drafted for another version."
         )
     if dummies.total > MOST:
         raise ConfigError(
-            f"the campaign {campaign.id} asks for {dummies.total:,} dummies in each batch, more than "
+            f"the campaign {campaign.id} asks for {round(dummies.total):,} dummies in each batch, more than "
             f"{MOST:,}: join answers."
         )
     return dummies
 
 
 @lru_cache(maxsize=64)
-def _dummies_of(rule: DummiesRule, k: int) -> Dummies | GaussianDummies:
-    """Geometric dummies follow from what they promise; Gaussian ones are stated, and have to keep it."""
+def _dummies_of(rule: DummiesRule, k: int) -> ShufflerDummies:
+    """Sparse and geometric dummies follow from what they promise; Gaussian ones are stated, and have to keep it."""
+    if rule.sparse:
+        return SparseDummies(k, rule.epsilon)
     if rule.variance is None:
         return Dummies(k, rule.epsilon, rule.delta)
     law = TruncatedGaussian(rule.variance, rule.reach)
@@ -228,12 +240,27 @@ def _dummies_of(rule: DummiesRule, k: int) -> Dummies | GaussianDummies:
     return GaussianDummies(k, law)
 
 
-def law_of(dummies: Dummies | GaussianDummies) -> Law:
-    """Distribution of a batch's dummies as it is stated: numerator, denominator, reach, and 2 of Gaussian ones."""
+def law_of(dummies: ShufflerDummies) -> Law:
+    """Distribution of a batch's dummies as it is stated: numerator, denominator, reach, and 2 of Gaussian ones.
+
+    Of sparse ones: `kept` and `more` as multiples of 2^-32, which comes third, and 0.
+    """
+    if isinstance(dummies, SparseDummies):
+        return int(dummies.kept * SCALE), int(dummies.more * SCALE), SCALE, BY_CHANCE
     noise = dummies.noise
     if isinstance(noise, TruncatedGaussian):
         return noise.scale.numerator, noise.scale.denominator, noise.reach, SQUARED
     return noise.numerator, noise.denominator, noise.reach
+
+
+def readable_people(campaign: Campaign, devices: int, unreadable: int, *, each: int = 1) -> int:
+    """How many of the devices sent what can be read, where entries cannot be, of which each bad one sent so many.
+
+    Where reports are in the batch by chance, as many bad ones were left out beside those that were seen.
+    """
+    dummies = added_dummies(campaign)
+    kept = Fraction(1) if dummies is None else dummies.kept
+    return max(0, devices - ceil(unreadable / (each * kept)))
 
 
 # The dummies of a campaign whose people make the noise: both servers read them off the file, and check them.

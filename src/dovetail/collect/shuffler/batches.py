@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
+from math import ceil
 from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.batch import MOST_PART, MOST_PARTS, Header, Part, entry_bytes, list_parts
-from dovetail.collect.campaign.terms import added_dummies, law_of
+from dovetail.collect.campaign.terms import ShufflerDummies, added_dummies, law_of
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.campaigns import ServedVersion
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import KEY_BYTES, Entropy, encrypt_blocks, purpose_key
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.messages import class_bytes, plain, seal_inner, split
 
@@ -35,6 +35,7 @@ from dovetail_protocol.messages import class_bytes, plain, seal_inner, split
 # They become the round's with the transaction that finishes the batch. What was drawn for one that is abandoned
 # before has not left and is never sent; afterwards the batch is bytes, and nothing of it is drawn again: numbers that
 # were drawn twice for one round would average out. How many there are of a symbol stands in no log, metric or table.
+# The same holds for the coins of reports that are kept by chance: one drawn anew would show who was left out.
 
 
 @dataclass(frozen=True)
@@ -43,26 +44,50 @@ class BatchDummies:
 
     campaign: Campaign
     round: int
-    law: Dummies | GaussianDummies | None
+    law: ShufflerDummies | None
     _symbols: NDArray[np.int64] = field(repr=False)  # (size,)
+    _kept: NDArray[np.bool_] | None = field(default=None, repr=False)  # (entries,), where reports are kept by chance
 
     @classmethod
-    def draw(cls, campaign: Campaign, round: int, rng: Entropy) -> BatchDummies:
-        """Fresh numbers for every symbol."""
+    def draw(cls, campaign: Campaign, round: int, entries: int, rng: Entropy) -> BatchDummies:
+        """Fresh numbers for every symbol; where reports are kept by chance, a fresh coin for each entry."""
         law = added_dummies(campaign)
-        symbols = np.zeros(0, dtype=np.int64)
-        if law is not None:
-            symbols = np.repeat(np.arange(law.k), law.noise.sample(law.k, rng))
-        return cls(campaign, round, law, symbols)
+        if law is None:
+            return cls(campaign, round, law, np.zeros(0, dtype=np.int64))
+        kept = None
+        if law.kept < 1:
+            kept = np.zeros(entries, dtype=np.bool_)
+            kept[law.places(entries, rng)] = True
+        return cls(campaign, round, law, law.drawn(rng), kept)
 
     @property
     def size(self) -> int:
-        """All of them, which anybody who knows the number of devices reads off the length of the batch."""
+        """All of them, which the length of a batch tells anybody who knows how many reports are in it."""
         return int(self._symbols.size)
+
+    @property
+    def left_out(self) -> int:
+        """How many entries of devices are not in the batch; a secret, like the number of dummies beside them."""
+        return 0 if self._kept is None else int(self._kept.size - self._kept.sum())
+
+    def keeps(self, place: int) -> bool:
+        """Whether this entry of a device is in the batch.
+
+        One that is costs as much work as a dummy: how long a batch takes to be built follows from the numbers of
+        reports and of entries, which are known, and does not tell how many of the entries are dummies.
+        """
+        if self._kept is None:
+            return True
+        if self._kept[place]:
+            self._seal(0)
+        return bool(self._kept[place])
 
     def seal(self, place: int) -> bytes:
         """One of them as a device would seal it for the analyzer: same version, no group, same length."""
-        report = self.campaign.mechanism.encode(int(self._symbols[place]))
+        return self._seal(int(self._symbols[place]))
+
+    def _seal(self, symbol: int) -> bytes:
+        report = self.campaign.mechanism.encode(symbol)
         return seal_inner(self.campaign, self.round, plain(self.campaign, report))
 
     def stated(self, people: int) -> dict[str, Any]:
@@ -196,7 +221,7 @@ def build_batch(
     """
     campaign, messages = version.campaign, closed.tags()
     tags = [tag for tag in messages for _ in range(campaign.entries)]  # of each entry, which has a place of its own
-    dummies = BatchDummies.draw(campaign, closed.round.number, rng)
+    dummies = BatchDummies.draw(campaign, closed.round.number, len(tags), rng)
     everything = len(tags) + dummies.size
     released = (
         uniform_order(everything, rng) if shuffler is None else order_by_slot(closed.slots(tags), shuffler, rng)
@@ -211,7 +236,7 @@ def build_batch(
     body = write(closed.store, id, entries(closed, tags, released, dummies))
     dropped = {"superseded": closed.round.superseded, "same slot": len(messages) - n}
     stated = dummies.stated(n) | closed.stated_classes(campaign, messages)
-    return sign_batch(batch, version, rounds, body, dropped, released.order.size, **stated)
+    return sign_batch(batch, version, rounds, body, dropped, released.order.size - dummies.left_out, **stated)
 
 
 def sign_batch(
@@ -256,6 +281,8 @@ def entries(
             if report < len(tags):
                 entry = inner_of(dummies.campaign, next(sealed))
                 entry = split(entry, each)[report % each]
+                if not dummies.keeps(report):
+                    continue
             else:
                 entry = dummies.seal(report - len(tags))
             if released.slots is not None:
@@ -402,7 +429,7 @@ def build_in_parts(
     if part_reports is None or campaign.entries * count <= part_reports:
         return build_batch(closed, version, rounds, id=id, shuffler=shuffler, rng=rng)
     law = added_dummies(campaign)
-    most = campaign.entries * count + (0 if law is None else 2 * law.total)  # entries
+    most = campaign.entries * count + (0 if law is None else ceil(2 * law.total))  # entries
     size = part_size(campaign, most, part_reports)
     if shuffler is not None or law is not None or campaign.entries > 1:
         write = partial(_write_parts, size=size, entry=entry_bytes(campaign), begun=[])

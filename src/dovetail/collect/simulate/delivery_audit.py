@@ -34,6 +34,7 @@ class AuditResult:
     batched, waiting, dropped : int
         Of the stored ones: those in a batch, those in a round that has none yet, and those that the campaign's rules
         left out, as the store counts them (rounds that were dropped, and reports of merged rounds that gave way).
+        Where reports are in a batch by chance, also those that its header counts as sent and that are not in it.
     lost : int
         Acknowledged reports that the store does not know, and by how many the stored ones differ from those that are
         batched, waiting and dropped: exactly, in both directions.
@@ -124,8 +125,17 @@ class DeliveryAudit:
         return self._people[envelope.report_id]
 
     def members(self) -> Iterator[tuple[Header, list[Envelope]]]:
-        """Each batch that was handed over with the envelopes of its reports: who is in it."""
+        """Each batch that was handed over with the envelopes of its reports: who is in it.
+
+        Where reports are in it by chance, nobody knows who was left out: then the latest acknowledged one that each
+        person sent in its rounds, which is whom it is about unless a late report was taken into the next round.
+        """
         for header, body in self._batches.values():
+            if self._by_chance:
+                sent = [one for one in self._envelopes.values() if one.report_id in self._acknowledged]
+                own = sorted((one for one in sent if one.round in header.rounds), key=lambda one: one.round)
+                yield header, list({self.person(one): one for one in own}.values())
+                continue
             known = [self._by_inner[inner] for inner in self._entries(body) if inner in self._by_inner]
             yield header, list({envelope.report_id: envelope for envelope in known}.values())
 
@@ -157,6 +167,7 @@ class DeliveryAudit:
         waiting = self._places(self._waiting(store, link_keys))
         reports = {envelope.report_id: envelope for envelope in self._envelopes.values()}
         stored, dropped = self._stored_reports(store, reports), self._count_dropped(store)
+        dropped += self._left_out(store, batches)
         places = batched + waiting
         accounted = len(places.keys() & stored) + dropped
         devices = [
@@ -198,11 +209,25 @@ class DeliveryAudit:
         for header, body in self._batches.values():
             entries, each = self._entries(body), self.campaign.entries
             of_devices = self._without_dummies(entries)
-            wrong += (header.count, each * header.devices) != (len(entries), len(of_devices))
+            wrong += header.count != len(entries)
+            wrong += not self._by_chance and each * header.devices != len(of_devices)
             wrong += len(set(entries)) != len(entries)
             wrong += set(Counter(map(self._report, of_devices)).values()) > {each}
             wrong += header.classes not in (None, self._count_classes(of_devices))
         return wrong
+
+    @property
+    def _by_chance(self) -> bool:
+        """Whether reports are in a batch by chance."""
+        return self.campaign.dummies is not None and self.campaign.dummies.sparse
+
+    def _left_out(self, store: ShufflerStore, batches: Mapping[str, list[bytes]]) -> int:
+        """Reports that are in none of these batches, without their dummies, as the coins of the shuffler fell."""
+        if not self._by_chance:
+            return 0
+        devices = {batch.id: batch.count for batch in store.outgoing()}
+        devices |= {id: header.devices for id, (header, _) in self._batches.items()}
+        return sum(devices[id] - len(entries) for id, entries in batches.items())
 
     def _count_classes(self, entries: list[bytes]) -> tuple[int, ...]:
         """How many of these reports are of each class."""

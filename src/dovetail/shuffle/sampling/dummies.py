@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from math import ceil, log, log1p, nextafter
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -298,6 +298,12 @@ class AddedDummies(ABC):
     """What a shuffler adds to each batch: of every symbol a number of its own, independent of all else."""
 
     k: int  # number of symbols; reports are 0..k-1
+    kept: ClassVar[Fraction] = Fraction(1)  # the probability that a report is in the batch
+
+    @final
+    def places(self, n: int, rng: Entropy) -> NDArray[np.int64]:
+        """Which of n reports are in the batch: all of them."""
+        return np.arange(n)
 
     @property
     @abstractmethod
