@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
-from dovetail.core.checks import MOST_PEOPLE
 from dovetail.collect.batch import BY_CHANCE, SQUARED
+from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
