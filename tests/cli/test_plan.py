@@ -23,7 +23,7 @@ COVARIANCE += ["--other-upper", "1", "--n", "1e4"]
     [
         (
             ["plan", "--question", "covarian", "--n", "9"],
-            "'covarian' is not one of 'frequency', 'mean', 'vector-mean', 'correlation', 'covariance'",
+            "'covarian' is not one of 'frequency', 'mean', 'correlation', 'covariance'",
         ),
         (["plan", "--question", "covariance", "--n", "9", "--epsilon", "1"], "needs --other-lower"),
         ([*COVARIANCE, "--epsilon", "1", "--groups", "4"], "--groups does not go with --question covariance"),
@@ -118,7 +118,7 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
         [*SHARE, "--epsilon0", "9", "--randomizer", "krr"],
         [*MEAN, "--epsilon0", "1", "--randomizer", "laplace"],
         ["plan", "--question", "frequency", "--n", "1e5", "--k", "4", "--epsilon", "1", "--trust", "shuffler"],
-        ["plan", "--question", "vector-mean", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
+        ["plan", "--question", "vector", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
         [*COVARIANCE, "--epsilon0", "2"],
     ],
     ids=["share", "mean", "dummies", "vectors", "covariance"],
