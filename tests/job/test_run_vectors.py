@@ -270,6 +270,14 @@ def plan_vectors(*, dimension: int, clip: float, **wishes: Any) -> QuestionPlan:
     return plan_question("vector", settings={"dimension": dimension, "clip": clip}, data={}, **wishes)
 
 
+def test_a_plan_compares_the_randomizers_of_vectors() -> None:
+    plan = plan_vectors(dimension=50, clip=2.0, n=20_000, epsilon0=2.0)
+    (other,) = plan.others.values()
+    assert isinstance(other, QuestionPlan) and plan.error95 < other.error95
+    assert [plan.noise.randomizer.name, other.noise.randomizer.name] == ["closest_direction", "rotated_blocks"]
+    assert plan.error95 == ClosestDirection(d=50, radius=2.0, epsilon=2.0).error95(20_000)
+
+
 @pytest.mark.exhaust
 def test_whatever_is_left_out_is_solved_for() -> None:
     fixed: dict[str, Any] = {"dimension": 50, "clip": 2.0, "delta": 1e-6, "randomizer": "closest_direction"}
