@@ -86,7 +86,19 @@ def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[
 
 
 SAME = {"shares": "frequency", "number": "mean"}  # names in a configuration of what has a search of its own
-TAKEN = {"n", "trust", "dummies", "rounds", "error", "epsilon", "epsilon0", "delta", "honest", "randomizer"}
+TAKEN = {
+    "n",
+    "trust",
+    "dummies",
+    "rounds",
+    "error",
+    "epsilon",
+    "epsilon0",
+    "delta",
+    "honest",
+    "randomizer",
+    "constant_values",
+}
 OF_DATA = ("lower", "upper", "grid", "k")
 
 
@@ -117,7 +129,7 @@ def _checked(asked: dict[str, Any], settings: dict[str, Any]) -> str:
     of_data = () if QUESTIONS[ask].of_arrays else OF_DATA
     taken = {"question", *TAKEN, *of_data, *(one.name for one in known)}
     for name, value in {**asked, **settings}.items():
-        if name not in taken and value not in (None, "any"):
+        if name not in taken and value not in (None, False, "any"):
             raise ParameterError(f"--{name.replace('_', '-')} does not go with --question {ask}.")
     for one in known:
         if one.required and one.annotation is not str and one.name not in settings:
@@ -202,6 +214,14 @@ class Targets:
         int | None,
         typer.Option(help="With --trust shuffler: releases about the same people that keep epsilon together."),
     ] = None
+    constant_values: Annotated[
+        bool,
+        typer.Option(
+            "--constant-values",
+            help="With --trust local: nobody's value ever changes, so everybody draws one answer for all rounds, "
+            "which together promise what one does.",
+        ),
+    ] = False
     shares: Annotated[
         Literal["any", "flat"],
         typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
@@ -241,7 +261,9 @@ def _plan(
     for name in own:
         takers = [kind.name for kind in QUESTIONS if name in {one.name for one in kind.settings()}]
         raise ParameterError(f"--{name.replace('_', '-')} goes with --question {' or '.join(takers)}.")
-    trust = asked["trust"]
+    trust, constant = asked["trust"], asked.pop("constant_values")
+    if trust != "local" and constant:
+        raise ParameterError("--constant-values goes with --trust local: dummies are drawn for each round.")
     if trust != "local":
         plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, full=full, as_json=as_json)
         return
@@ -264,11 +286,15 @@ def _plan(
     if out is not None:
         from dovetail.job.plan_file import write_plan
 
-        write_plan(plan, out)
+        write_plan(plan, out, constant_values=constant)
         document["files"]["config"] = str(out)
+    from dovetail.noise.local import Local
+    from dovetail.noise.memoized import Memoized
     from dovetail.report.document import to_jsonable
 
-    show(to_jsonable(document), *_blocks(plan, out=out, full=full), as_json=as_json)
+    once = Memoized(Local(plan.randomizer)).repeated(plan.randomizer.guarantee)[:1] if constant else ()
+    document |= {"constant_values": True} if constant else {}
+    show(to_jsonable(document), *_blocks(plan, out=out, full=full), *once, as_json=as_json)
 
 
 def _people(question: Question) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class QuestionPlan:
         told = self.question.too_few(self.noise, self.people, WEAK)
         own, n = self.noise.local.epsilon, self.people.n
         found = warnings_of(self.central.delta, n, honest=self.people.trusted, epsilon0=own)
-        return (*found, *([] if told is None else [told]))
+        return (*found, *([] if told is None else [told]), *self.noise.repeated(self.noise.local)[:1])
 
     @cached_property
     def central(self) -> CentralDP:
@@ -110,6 +110,7 @@ class _Asked:
     delta: float | None
     honest: float | None
     promise: Mapping[str, Any]  # which dummies, and for how many rounds
+    memoize: Mapping[str, Any]  # the section, where answers are drawn once for all rounds
 
     @property
     def of_arrays(self) -> bool:
@@ -158,7 +159,7 @@ class _Asked:
         raw: dict[str, Any] = {
             "schema_version": 1, "mode": "rehearsal",
             "data": {"path": f"{FILL_IN}.{'parquet' if arrays else 'csv'}", "private": FILL_IN, **self.data},
-            "question": {**self.section, **chosen},
+            "question": {**self.section, **chosen}, **self.memoize,
         }  # fmt: skip
         if self.trust == "local":
             usual = DEFAULT if arrays else "krr"
@@ -234,6 +235,7 @@ def plan_question(
     randomizer: str | None = None,
     dummies: str | None = None,
     rounds: int | None = None,
+    constant_values: bool = False,
 ) -> QuestionPlan:
     """Plan a question of the registry: of people, error and privacy the one that was left out.
 
@@ -259,6 +261,9 @@ def plan_question(
         a person sends.
     rounds : int, optional
         Releases about the same people that keep `epsilon` together, with `trust` "shuffler".
+    constant_values : bool
+        Your word that nobody's value changes over rounds, with `trust` "local": everybody draws one answer for all of
+        them, which together promise what one does.
 
     Raises
     ------
@@ -278,10 +283,12 @@ def plan_question(
     }
     if trust != "shuffler" and (dummies is not None or rounds is not None):
         raise ParameterError('`dummies` and `rounds` go with `trust` "shuffler".')
+    if trust != "local" and constant_values:
+        raise ParameterError('`constant_values` goes with `trust` "local": dummies are drawn for each round.')
     often = rounds is not None or QUESTIONS[ask].several or QUESTIONS[ask].bounds_sums  # many symbols of a person
     again = partial(
         plan_question, ask, settings=settings, data=data, n=n, trust=trust, error=error, epsilon=epsilon,
-        epsilon0=epsilon0, delta=delta, honest=honest,
+        epsilon0=epsilon0, delta=delta, honest=honest, constant_values=constant_values,
     )  # fmt: skip
     if trust == "shuffler" and often and dummies in (None, "best"):
         kinds = ("geometric", "gaussian")
@@ -294,7 +301,8 @@ def plan_question(
     several: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
     if dummies not in (None, "best", "geometric"):
         several["dummies"] = dummies
-    asked = _Asked({"ask": ask, **texts, **settings}, data, trust, randomizer, delta, honest, several)
+    memoize = {"memoize": {"constant_values": True}} if constant_values else {}
+    asked = _Asked({"ask": ask, **texts, **settings}, data, trust, randomizer, delta, honest, several, memoize)
     wishes = _wishes({"error": error, "epsilon": epsilon, "epsilon0": epsilon0}, n, trust, most=asked.largest)
     people = (
         float(n) if n is not None else least(lambda n: asked.enough(wishes, math.ceil(n)), 2.0, MANY, tolerance=1e-3)
