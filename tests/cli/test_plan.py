@@ -1,6 +1,7 @@
 """`dovetail plan` answers in JSON and in a readable table, and refuses bad input with one line."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ COVARIANCE += ["--other-upper", "1", "--n", "1e4"]
     [
         (
             ["plan", "--question", "covarian", "--n", "9"],
-            "'covarian' is not one of 'frequency', 'mean', 'vector-mean', 'correlation', 'covariance'",
+            "'covarian' is not one of 'frequency', 'mean', 'correlation', 'covariance'",
         ),
         (
             ["plan", "--question", "covariance", "--n", "9", "--epsilon", "1"],
@@ -124,7 +125,7 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
         [*SHARE, "--epsilon0", "9", "--randomizer", "krr"],
         [*MEAN, "--epsilon0", "1", "--randomizer", "laplace"],
         ["plan", "--question", "frequency", "--n", "1e5", "--k", "4", "--epsilon", "1", "--trust", "shuffler"],
-        ["plan", "--question", "vector-mean", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
+        ["plan", "--question", "vector", "--n", "1e4", "--dimension", "9", "--clip", "1", "--epsilon0", "1"],
         [*COVARIANCE, "--epsilon0", "2"],
     ],
     ids=["share", "mean", "dummies", "vectors", "covariance"],
@@ -260,3 +261,21 @@ def test_groups_are_planned_with_their_smallest_and_written_for_run(
     assert invoke([*asked, "--out", str(place)]) == 2 and "use --force" in capsys.readouterr().err
     assert invoke([*SHARE, "--epsilon0", "2", "--shuffler", "mallows"]) == 2
     assert "plan-shuffle" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "question", [[*SHARE, "--epsilon0", "2"], [*COVARIANCE, "--epsilon0", "2"]], ids=["share", "covariance"]
+)
+def test_a_plan_of_constant_values_promises_for_all_rounds_what_it_does_for_one(
+    question: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.toml"
+    once, always = document(capsys, *question), document(capsys, *question, "--constant-values", "--out", str(file))
+    assert always["epsilon"] == once["epsilon"] and always["error95"] == once["error95"]
+    written = tomllib.loads(file.read_text())
+    assert written["memoize"] == {"constant_values": True} and written["randomize"]["epsilon"] == 2.0
+    assert invoke([*question, "--constant-values"]) == 0
+    assert "one permanent answer" in " ".join(capsys.readouterr().out.replace("│", " ").split())
+    trusted = [word for word in question if word not in ("--epsilon0", "2")]
+    assert invoke([*trusted, "--epsilon", "2", "--trust", "shuffler", "--constant-values"]) == 2
+    assert "dummies are drawn for each round" in capsys.readouterr().err

@@ -18,8 +18,7 @@ from dovetail.core.errors import ConfigError, DataError, DovetailError, Paramete
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
 from dovetail.job.config import parse_config
-from dovetail.job.question_plan import plan_question
-from dovetail.job.vector_plan import plan_vectors
+from dovetail.job.question_plan import QuestionPlan, plan_question
 from dovetail.job.vectors import estimate_vector_mean
 from dovetail.plan.infeasible import InfeasibleError
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
@@ -286,7 +285,7 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = ["plan", "--question", "vector-mean", "--dimension", "4", "--clip", "1", "--n", "400", "--delta", "1e-6"]
+    asked = ["plan", "--question", "vector", "--dimension", "4", "--clip", "1", "--n", "400", "--delta", "1e-6"]
     asked += ["--randomizer", "closest_direction"]
     assert invoke([*asked, "--epsilon0", "2", "--out", "plan.toml", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -298,9 +297,10 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
     document = json.loads(capsys.readouterr().out)
     assert plan["epsilon"] == document["central"]["epsilon"] and plan["epsilon0"] == 2.0 == plan["local"]["epsilon"]
     vector = document["estimates"]["vector"]
+    assert plan["coordinate_error"] == vector["coordinate_error"] and plan["bias"] == vector["bias"]
     assert (plan["error95"], plan["standard_error"]) == (vector["error95"], vector["error"])
     assert invoke([*asked, "--epsilon0", "2"]) == 0
-    assert "in Euclidean length, with 95" in capsys.readouterr().out
+    assert "in Euclidean length with 95" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
     [
         (["--clip", "1"], "needs --dimension"),
         (["--dimension", "4"], "needs --clip"),
-        (["--dimension", "4", "--clip", "1", "--k", "3"], "--k does not go with --question vector-mean"),
+        (["--dimension", "4", "--clip", "1", "--k", "3"], "--k does not go with --question vector"),
         (["--dimension", "4", "--clip", "1", "--n", "100"], "give one of `error`, `epsilon` and `epsilon0`"),
         (["--dimension", "4", "--clip", "1", "--error", "1"], "without `n`, give two of"),
         (["--dimension", "4", "--clip", "-1", "--n", "9", "--error", "1"], "--clip must be a finite number above 0"),
@@ -316,10 +316,22 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
     ],
 )
 def test_plans_that_cannot_be_are_refused(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["plan", "--question", "vector-mean", *options]) == 2
+    assert invoke(["plan", "--question", "vector", *options]) == 2
     assert words in capsys.readouterr().err
     assert invoke(["plan", "--question", "mean", "--clip", "1"]) == 2
     assert "--clip goes with --question vector" in capsys.readouterr().err
+
+
+def plan_vectors(*, dimension: int, clip: float, **wishes: Any) -> QuestionPlan:
+    return plan_question("vector", settings={"dimension": dimension, "clip": clip}, data={}, **wishes)
+
+
+def test_a_plan_compares_the_randomizers_of_vectors() -> None:
+    plan = plan_vectors(dimension=50, clip=2.0, n=20_000, epsilon0=2.0)
+    (other,) = plan.others.values()
+    assert isinstance(other, QuestionPlan) and plan.error95 < other.error95
+    assert [plan.noise.randomizer.name, other.noise.randomizer.name] == ["closest_direction", "rotated_blocks"]
+    assert plan.error95 == ClosestDirection(d=50, radius=2.0, epsilon=2.0).error95(20_000)
 
 
 @pytest.mark.exhaust
@@ -328,9 +340,9 @@ def test_whatever_is_left_out_is_solved_for() -> None:
     full = plan_vectors(**fixed, n=20_000, epsilon0=2.0)
     assert isinstance(full.central, CentralDP)
     by_error = plan_vectors(**fixed, n=20_000, error=full.error95)
-    assert by_error.error95 <= full.error95 and by_error.epsilon0 == pytest.approx(2.0, rel=1e-3)
+    assert by_error.error95 <= full.error95 and by_error.noise.local.epsilon == pytest.approx(2.0, rel=1e-3)
     people = plan_vectors(**fixed, error=full.error95, epsilon0=2.0)
-    assert people.error95 <= full.error95 and people.n == pytest.approx(20_000, rel=1.5e-3)
+    assert people.error95 <= full.error95 and people.people.n == pytest.approx(20_000, rel=1.5e-3)
     with pytest.raises(InfeasibleError) as refused:
         plan_vectors(**fixed, n=2000, error=0.01)
     ways = dict(refused.value.ways)
@@ -343,9 +355,9 @@ def test_whatever_is_left_out_is_solved_for_under_a_central_epsilon() -> None:
     fixed: dict[str, Any] = {"dimension": 50, "clip": 2.0, "delta": 1e-6}
     by_epsilon = plan_vectors(**fixed, n=20_000, epsilon=0.2)
     assert set(by_epsilon.others) == {"rotated_blocks"}  # a local delta is nothing to be had unasked
-    assert 0.19 < by_epsilon.central.epsilon <= 0.2 and by_epsilon.mechanism.name == "closest_direction"
+    assert 0.19 < by_epsilon.central.epsilon <= 0.2 and by_epsilon.noise.randomizer.name == "closest_direction"
     people = plan_vectors(**fixed, error=by_epsilon.error95, epsilon=0.2)
-    assert people.n == pytest.approx(20_000, rel=0.02) and people.central.epsilon <= 0.2
+    assert people.people.n == pytest.approx(20_000, rel=0.02) and people.central.epsilon <= 0.2
     with pytest.raises(InfeasibleError) as refused:
         plan_vectors(**fixed, n=2000, error=0.3, epsilon=0.1)
     for name, value in refused.value.ways:

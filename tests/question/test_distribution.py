@@ -446,6 +446,25 @@ def test_rounds_of_one_promise_come_nearer_to_quantiles_of_a_huge_range(
     assert "must lie beside" in capsys.readouterr().err
 
 
+def test_the_next_round_keeps_the_comments_of_the_last_one(tmp_path: Path) -> None:
+    first, report, then = (tmp_path / name for name in ("one.toml", "report.json", "two.toml"))
+    first.write_text(
+        'schema_version = 1\nmode = "rehearsal"\n[data]\npath = "a.csv"\nprivate = "bytes"\nlower = 0.0\n'
+        'upper = 1024.0\n\n# what is asked\n[question]\nask = "distribution" # bins first\nbins = 4\n'
+        'quantiles = "0.5" # the median\n\n# what is promised\n[promise]\ntrust = "shuffler"\nepsilon = 1.0\n'
+        'delta = 1e-6\nrounds = 2\ndummies = "gaussian"\n'
+    )
+    overall = {"labels": ["median"], "interval": [[256.0, 512.0]], "n": 900}
+    about = {"kind": "distribution", "private": "bytes", "lower": 0.0, "upper": 1024.0}
+    report.write_text(json.dumps({"collection": about, "estimates": {"overall": overall}}))
+    assert invoke(["refine", str(first), str(report), "--out", str(then)]) == 0
+    left, right = (place.read_text().splitlines() for place in (first, then))
+    assert [line for line in right if not line.startswith(("ends = ", "earlier = "))] == [
+        line for line in left if line != "bins = 4"
+    ]
+    assert right[right.index("# what is promised") + 1] == "[promise]"
+
+
 ABOUT = {"kind": "distribution", **{key: ROUNDS["data"][key] for key in ("private", "lower", "upper")}}
 
 

@@ -455,7 +455,7 @@ def _agree(campaign: Campaign, suite: str) -> None:
     hides = campaign.mechanism.name == "krr" or campaign.open
     if campaign.dummies and (not hides or campaign.groups or campaign.order_private):
         raise ConfigError("[dummies] go with the randomizer krr and a uniform shuffle, without public [groups].")
-    if campaign.dummies and campaign.dummies.sparse and not campaign.open:
+    if campaign.dummies and campaign.dummies.by_chance and not campaign.open:
         raise ConfigError(
             'sparse dummies, with `kept`, go with `randomizer.name` = "none": nothing is promised of both.'
         )

@@ -135,21 +135,32 @@ class DummiesRule:
     epsilon, delta : of one batch, or of each symbol where people send several, against the analyzer.
     reach : dummies of each symbol on average, by which a shuffler that would add others is known before it takes a
     report. variance : of Gaussian dummies, all but theirs; None of two-sided geometric ones.
-    kept, more : of sparse dummies, which have no delta and no reach: the probability that a report is in its batch,
-    and that a symbol gets one dummy more; None of all others.
     """
 
     epsilon: float
     delta: float
     reach: int
     variance: Fraction | None = None
-    kept: float | None = None
-    more: float | None = None
 
     @property
-    def sparse(self) -> bool:
-        """Whether reports are in the batch by chance only."""
-        return self.kept is not None
+    def by_chance(self) -> tuple[float, float] | None:
+        """`kept` and `more` of `SparseRule`; None where every report is in its batch."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseRule(DummiesRule):
+    """Few dummies, beside reports that are in a batch by chance only: no delta, and no reach.
+
+    kept : the probability that a report is in its batch. more : that a symbol gets one dummy more.
+    """
+
+    kept: float
+    more: float
+
+    @property
+    def by_chance(self) -> tuple[float, float] | None:
+        return self.kept, self.more
 
 
 @dataclass(frozen=True)
@@ -193,7 +204,7 @@ def read_dummies(section: Section, trust: str) -> tuple[DummiesRule | None, Sent
     if trust == "shuffler" and (kept := section.positive("kept", None)) is not None:
         more = _rate(section.positive("more"), "more")
         section.finish()
-        return DummiesRule(epsilon, 0.0, 0, kept=_rate(kept, "kept"), more=more), None
+        return SparseRule(epsilon=epsilon, delta=0.0, reach=0, kept=_rate(kept, "kept"), more=more), None
     delta, added = section.probability("delta"), None
     if trust == "shuffler":
         added = DummiesRule(epsilon, delta, section.whole("reach", least=1), _variance(section.text("variance", "")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,7 +104,7 @@ def _refine(
     check_free(out, force=force)
     made = refine(config, _document(report))
     text = tomlkit.parse(config.read_text("utf-8-sig"))
-    text["question"] = made["question"]
+    _change(text["question"], made["question"])
     if "seed" in made:
         text["seed"] = made["seed"]
     write_text(out, tomlkit.dumps(text), force=force)
@@ -111,6 +112,20 @@ def _refine(
     after = Paste(f"dovetail run {shlex.quote(str(out))} --new-release")
     told = {"bins": len(ends) - 1, "files": {"config": str(out)}}
     show(told, f"{len(ends) - 1} bins: {out}", after, as_json=as_json)
+
+
+def _change(table: Any, settings: Mapping[str, Any]) -> None:
+    """Set a table of TOML; what stands in it stays with its comments, and so do those above the next table."""
+    body = table.value.body
+    end = 1 + max(place for place, (key, _) in enumerate(body) if key is not None)
+    above = body[end:]
+    del body[end:]
+    for name in [name for name in table if name not in settings]:
+        del table[name]
+    for name, value in settings.items():
+        if table.get(name) != value:
+            table[name] = value
+    body.extend(above)
 
 
 def _document(place: Path) -> dict[str, Any]:

@@ -33,11 +33,10 @@ from dovetail.core.question import QUESTIONS
 from dovetail.report.number_format import ABSENT, Unit, upward
 from dovetail.report.plans import TITLES, plan_error, plan_objections, plan_rows, short_plan_rows, trusting_rows
 
-PLANNED_APART = ("frequency", "mean", "vector-mean")  # each with a search of its own
+PLANNED_APART = ("frequency", "mean")  # each with a search of its own
 
 if TYPE_CHECKING:
     from dovetail.job.questions_plan import PlannedQuestion, PlannedWay
-    from dovetail.job.vector_plan import VectorPlan
     from dovetail.plan.planner import CollectionPlan, TradeoffRow
 
     QuestionName = str
@@ -83,134 +82,23 @@ def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[
     return {name: row for name, row in rows.items() if full or name in names or name.startswith("note ")}
 
 
-# `dovetail plan --question vector-mean`: how many people, which epsilon, and how far off the mean of vectors is.
-
-
-NEEDS = {"n", "error", "epsilon", "epsilon0", "delta", "honest", "dimension", "clip", "randomizer"}
-NO_GUESS = "vectors have no list of values that could be guessed"
-_CONFIG = """\
-# A plan. Replace what says FILL IN, then: dovetail run THIS_FILE
-schema_version = 1
-mode = "rehearsal" # "rehearsal" knows the truth and is for trying; "release" is what leaves the house
-
-[data]
-path = "FILL IN.parquet" # beside this file: a column of arrays in Parquet, or .npy, or .npz
-private = "FILL IN" # the column of arrays
-
-[vector]
-dimension = {dimension}
-clip = {clip!r} # Euclidean length to which vectors are shortened
-randomizer = "{randomizer}"
-epsilon = {epsilon0!r} # of one report
-delta = {delta!r} # planned for {n:,} people: central epsilon {epsilon!r}
-{more}"""
-
-
-def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, full: bool, as_json: bool) -> None:
-    """Plan, print, and write the configuration that was asked for."""
-    usual = {"question": "vector-mean", "trust": "local", "shares": "any"}
-    for name, value in asked.items():
-        if name not in NEEDS and value not in (None, usual.get(name)):
-            raise ParameterError(f"--{name.replace('_', '-')} does not go with --question vector-mean.")
-    for name in ("dimension", "clip"):
-        if asked[name] is None:
-            raise ParameterError(f"--question vector-mean needs --{name}.")
-    from dovetail.job.vector_plan import plan_vectors
-
-    with progress_bar(hidden=as_json) as progress:
-        plan = plan_vectors(**{name: asked[name] for name in NEEDS}, progress=progress)
-    document = _document(plan)
-    if out is not None:
-        write_text(out, _vectors_config(plan), force=force)
-        document["files"] = {"config": str(out)}
-    from dovetail.report.document import to_jsonable
-
-    rows = _first(_rows(plan), ("protection", "randomizer", "epsilon0", "epsilon", "error"), full=full)
-    show(to_jsonable(document), Facts(f"Plan for {people_in_words(plan.n)}", rows), as_json=as_json)
-
-
-def _vectors_config(plan: VectorPlan) -> str:
-    mechanism, honest = plan.mechanism, plan.central.honest_n
-    chosen = {one.name: getattr(mechanism, one.name) for one in mechanism.settings()}
-    more = "".join(f"{name} = {value!r}\n" for name, value in chosen.items() if value is not None)
-    more += f"honest = {honest}\n" if honest < plan.n else ""
-    return _CONFIG.format(
-        dimension=mechanism.d, clip=float(mechanism.radius), randomizer=mechanism.name, epsilon0=plan.epsilon0,
-        delta=plan.central.delta, n=plan.n, epsilon=plan.central.epsilon, more=more,
-    )  # fmt: skip
-
-
-def _document(plan: VectorPlan) -> dict[str, Any]:
-    from dovetail.core.missing import Missing
-    from dovetail.core.verdict import judge_central
-    from dovetail.job.vector_plan import VectorPlan
-    from dovetail.report.document import central_document
-
-    return {
-        **_numbers(plan),
-        "n": plan.n,
-        "dimension": plan.mechanism.d,
-        "clip": plan.mechanism.radius,
-        "local": {"epsilon": plan.mechanism.guarantee.epsilon, "delta": plan.mechanism.guarantee.delta},
-        "central": central_document(plan.central),
-        "verdict": judge_central(plan.central, local_delta=plan.mechanism.guarantee.delta).document(),
-        "vulnerability": Missing(NO_GUESS),
-        "alternatives": [
-            {"randomizer": name, **(_numbers(one) if isinstance(one, VectorPlan) else {"reason": one})}
-            for name, one in plan.others.items()
-        ],
-        "files": {},
-    }
-
-
-def _numbers(plan: VectorPlan) -> dict[str, Any]:
-    mechanism = plan.mechanism
-    return {
-        "randomizer": mechanism.name,
-        "epsilon0": plan.epsilon0,
-        "epsilon": plan.central.epsilon,
-        "delta": plan.central.delta,
-        "error95": plan.error95,
-        "standard_error": mechanism.error(plan.n),
-        "coordinate_error": mechanism.coordinate_error(plan.n),
-        "bias": mechanism.bias,
-        "report_bits": mechanism.report_bits,
-    }
-
-
-def _rows(plan: VectorPlan) -> dict[str, str]:
-    from dovetail.core.verdict import judge_central, numbered, warnings_of
-    from dovetail.job.vector_plan import VectorPlan
-
-    unit, mechanism, central = Unit.of("mean"), plan.mechanism, plan.central
-    error, coordinate = plan.error95, mechanism.coordinate_error(plan.n)
-    slack = "" if mechanism.guarantee.delta == 0.0 else f", delta {upward(mechanism.guarantee.delta)}"
-    rows = {
-        "protection": judge_central(central, local_delta=mechanism.guarantee.delta).sentence(),
-        "question": f"mean of vectors of {mechanism.d:,} numbers, each shortened to length {mechanism.radius:g}",
-        "randomizer": f"{mechanism.name} ({mechanism.label}), {mechanism.report_bits:,} bits a report",
-        "epsilon0": f"{upward(plan.epsilon0)}{slack}: one report, no matter who reads it",
-        "epsilon": f"{upward(central.epsilon)} with delta {upward(central.delta)}: the shuffled batch, "
-        f"{central.honest_n:,} of {plan.n:,} people honest",
-        "error": f"{unit(error, error, ROUND_CEILING)} in Euclidean length, with 95 % probability",
-        "one coordinate": f"standard error {unit(coordinate, coordinate, ROUND_CEILING)}",
-    }
-    rows |= numbered(warnings_of(central.delta, plan.n, honest=central.honest_n, epsilon0=plan.epsilon0))
-    for name, one in plan.others.items():
-        rows[f"or {name}"] = (
-            f"epsilon0 {upward(one.epsilon0)}, epsilon {upward(one.central.epsilon)}, error "
-            f"{unit(one.error95, one.error95, ROUND_CEILING)}, {one.mechanism.report_bits:,} bits"
-            if isinstance(one, VectorPlan)
-            else one
-        )
-    return rows
-
-
 # `dovetail plan --question covariance`, or another question of the registry: planned by its own predicted error.
 
 
 SAME = {"shares": "frequency", "number": "mean"}  # names in a configuration of what has a search of its own
-TAKEN = {"n", "trust", "dummies", "rounds", "error", "epsilon", "epsilon0", "delta", "honest", "randomizer"}
+TAKEN = {
+    "n",
+    "trust",
+    "dummies",
+    "rounds",
+    "error",
+    "epsilon",
+    "epsilon0",
+    "delta",
+    "honest",
+    "randomizer",
+    "constant_values",
+}
 OF_DATA = ("lower", "upper", "grid", "k")
 
 
@@ -240,9 +128,10 @@ def _checked(asked: dict[str, Any], settings: dict[str, Any]) -> str:
 
     ask: str = asked["question"]
     known = QUESTIONS[ask].settings()
-    taken = {"question", *TAKEN, *OF_DATA, *(one.name for one in known)}
+    of_data = () if QUESTIONS[ask].of_arrays else OF_DATA
+    taken = {"question", *TAKEN, *of_data, *(one.name for one in known)}
     for name, value in {**asked, **settings}.items():
-        if name not in taken and value not in (None, "any"):
+        if name not in taken and value not in (None, False, "any"):
             raise ParameterError(f"--{name.replace('_', '-')} does not go with --question {ask}.")
     missing = left_out(ask, given({**asked, **settings}))
     if missing:
@@ -327,6 +216,14 @@ class Targets:
         int | None,
         typer.Option(help="With --trust shuffler: releases about the same people that keep epsilon together."),
     ] = None
+    constant_values: Annotated[
+        bool,
+        typer.Option(
+            "--constant-values",
+            help="With --trust local: nobody's value ever changes, so everybody draws one answer for all rounds, "
+            "which together promise what one does.",
+        ),
+    ] = False
     shares: Annotated[
         Literal["any", "flat"],
         typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
@@ -363,15 +260,12 @@ def _plan(
         asked |= {"csv": csv, "plot": plot}
         plan_question_verb(asked, own, out=out, force=force, full=full, as_json=as_json)
         return
-    if asked["question"] == "vector-mean":
-        asked |= {name: own.pop(name, None) for name in ("dimension", "clip")}
     for name in own:
         takers = [kind.name for kind in QUESTIONS if name in {one.name for one in kind.settings()}]
         raise ParameterError(f"--{name.replace('_', '-')} goes with --question {' or '.join(takers)}.")
-    if asked["question"] == "vector-mean":
-        plan_vectors_verb({**asked, "csv": csv, "plot": plot}, out=out, force=force, full=full, as_json=as_json)
-        return
-    trust = asked["trust"]
+    trust, constant = asked["trust"], asked.pop("constant_values")
+    if trust != "local" and constant:
+        raise ParameterError("--constant-values goes with --trust local: dummies are drawn for each round.")
     if trust != "local":
         plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, full=full, as_json=as_json)
         return
@@ -394,11 +288,15 @@ def _plan(
     if out is not None:
         from dovetail.job.plan_file import write_plan
 
-        write_plan(plan, out)
+        write_plan(plan, out, constant_values=constant)
         document["files"]["config"] = str(out)
+    from dovetail.noise.local import Local
+    from dovetail.noise.memoized import Memoized
     from dovetail.report.document import to_jsonable
 
-    show(to_jsonable(document), *_blocks(plan, out=out, full=full), as_json=as_json)
+    once = Memoized(Local(plan.randomizer)).repeated(plan.randomizer.guarantee)[:1] if constant else ()
+    document |= {"constant_values": True} if constant else {}
+    show(to_jsonable(document), *_blocks(plan, out=out, full=full), *once, as_json=as_json)
 
 
 def _people(question: Question) -> dict[str, Any]:

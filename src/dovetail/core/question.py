@@ -145,6 +145,10 @@ class Question(Declared):
         """How far off it may be with probability 95 %; None where that is by the normal law."""
         return None
 
+    def planned_beside(self, noise: Noise, people: People) -> Mapping[str, float]:
+        """Further errors that a plan tells, by name, in the unit of `error`."""
+        return {}
+
     def noise_ratio(self, noise: Noise, people: People) -> float:
         """How far off what is learned may be with a chance of 5 %, over half of all that can be true.
 

@@ -24,8 +24,11 @@ BY_HAND = "A plan. Replace what says FILL IN, then: dovetail run THIS_FILE"
 MOST_LISTED = 20  # categories that are written out to be replaced
 
 
-def plan_toml(plan: CollectionPlan) -> str:
-    """The text of the configuration; `run` promises the same for the same n and number of categories."""
+def plan_toml(plan: CollectionPlan, *, constant_values: bool = False) -> str:
+    """The text of the configuration; `run` promises the same for the same n and number of categories.
+
+    Where values never change, each person draws one answer for all rounds.
+    """
     document = tomlkit.document()
     document.add(tomlkit.comment(HEAD))
     document.add("schema_version", tomlkit.item(1))
@@ -35,6 +38,8 @@ def plan_toml(plan: CollectionPlan) -> str:
     chosen = {one.name: getattr(plan.randomizer, one.name) for one in plan.randomizer.settings()}
     settings = {name: value for name, value in chosen.items() if value is not None}
     document.add("randomize", _table(randomizer=plan.randomizer.name, epsilon=plan.randomizer.epsilon, **settings))
+    if constant_values:
+        document.add("memoize", _table(constant_values=True))
     document.add("shuffle", _shuffle(plan))
     document.add("promise", _promise(plan))
     return tomlkit.dumps(document)
@@ -112,7 +117,7 @@ def complete(text: str, plan: Mapping[str, Any], public: Sequence[str]) -> tuple
     for key in ("lower", "upper", "grid", "missing"):
         if key in plan["data"]:
             data[key] = plan["data"][key]
-    for name in ("question", "randomize", "shuffle", "promise"):
+    for name in ("question", "randomize", "memoize", "shuffle", "promise"):
         if name in document:
             del document[name]
         if name in plan:
@@ -208,9 +213,9 @@ def write_dummies_plan(plan: DummiesPlan | UserDummiesPlan, place: Path) -> None
     _write(dummies_toml(plan), place)
 
 
-def write_plan(plan: CollectionPlan, place: Path) -> None:
+def write_plan(plan: CollectionPlan, place: Path, *, constant_values: bool = False) -> None:
     """Write `plan_toml`."""
-    _write(plan_toml(plan), place)
+    _write(plan_toml(plan, constant_values=constant_values), place)
 
 
 def _write(text: str, place: Path) -> None:

@@ -170,6 +170,10 @@ class Vector(Question):
     def error95(self, noise: Noise, people: People) -> float | None:
         return _of_vectors(noise).error95(people.n)
 
+    def planned_beside(self, noise: Noise, people: People) -> Mapping[str, float]:
+        made = _of_vectors(noise)
+        return {"coordinate_error": made.coordinate_error(people.n), "bias": made.bias}
+
     def noise_ratio(self, noise: Noise, people: People) -> float:
         """Of the whole mean, in Euclidean length, over `clip`, which no mean is longer than."""
         return _of_vectors(noise).error95(people.n) / self.clip

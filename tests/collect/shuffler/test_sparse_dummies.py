@@ -34,8 +34,9 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
 from dovetail.shuffle.sampling.dummies import SparseDummies
+from dovetail_device.ledger import terms_of
 from dovetail_protocol import messages
-from dovetail_protocol.dummies import SCALE
+from dovetail_protocol.dummies import SCALE, SparseRule
 from dovetail_protocol.messages import Rejected
 
 FEW = SparseDummies(K, 1.0)
@@ -256,6 +257,15 @@ def test_reports_that_cannot_be_read_stand_for_those_that_were_left_out() -> Non
     assert [readable_people(others, 1000, bad) for bad in (0, 1, 393)] == [1000, 999, 607]
 
 
+def test_what_is_kept_belongs_to_the_terms_that_a_device_answers_by() -> None:
+    """Those of other dummies are what they were before there were sparse ones: outboxes know them by this text."""
+    others = ThrowawayCampaign.of(tables(rounds=1), 1).campaign
+    assert repr(others.dummies) == "DummiesRule(epsilon=1.0, delta=0.001, reach=13, variance=None)"
+    made = world().campaign
+    assert isinstance(made.dummies, SparseRule)
+    assert terms_of(made) != terms_of(replace(made, dummies=replace(made.dummies, more=0.25)))
+
+
 def test_batches_about_the_same_people_compose_by_their_exact_law() -> None:
     campaign = world().campaign
     one, twelve = (guarantee_of_rounds(campaign, n=100, rounds=many) for many in (1, 12))
@@ -290,7 +300,7 @@ def test_the_owner_drafts_a_campaign_whose_rounds_keep_what_she_asks_for_togethe
     done = CliRunner().invoke(app, [*words, "--k", "100000", "--dummies", "1"])
     assert done.exit_code == 0, done.output
     made = draft_campaign((tmp_path / "campaign.toml").read_bytes())
-    assert made.dummies is not None and made.dummies.sparse and made.open and made.charged_delta == 0.0
+    assert made.dummies is not None and made.dummies.by_chance and made.open and made.charged_delta == 0.0
     assert made.affordable == 12 and "How likely a report is kept" in (tmp_path / "campaign.toml").read_text()
     together = explain(made).together
     assert not isinstance(together, Missing) and together.epsilon is not None and 0.99 < together.epsilon <= 1.0

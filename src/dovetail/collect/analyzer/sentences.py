@@ -171,10 +171,11 @@ def _central(campaign: Campaign, name: str, each: BatchGuarantee) -> GuaranteeSe
     if central.trust == "shuffler":
         whom = "" if central.honest_n == 1 else f", {central.honest_n:,} of them assumed honest"
         makes, slack = f"adds the noise: dummies of every answer among {hidden}{whom}", upward(central.delta)
-        if campaign.dummies is not None and campaign.dummies.kept is not None:
+        chance = None if campaign.dummies is None else campaign.dummies.by_chance
+        if chance is not None:
             makes = (
-                f"makes the noise: it keeps each of {hidden} with probability {campaign.dummies.kept:.3g}, and adds "
-                "few dummies of every answer"
+                f"makes the noise: it keeps each of {hidden} with probability {chance[0]:.3g}, and "
+                "adds few dummies of every answer"
             )
         return GuaranteeSentence(
             f"{name} (round {released.t:,})",

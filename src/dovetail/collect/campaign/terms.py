@@ -205,11 +205,11 @@ def added_dummies(campaign: Campaign) -> ShufflerDummies | None:
     except ParameterError as error:
         raise ConfigError(f"in [dummies]: {error}") from None
     if isinstance(dummies, SparseDummies):
-        asked, made = (rule.kept, rule.more), (float(dummies.kept), float(dummies.more))
-        if asked != made:
+        made = float(dummies.kept), float(dummies.more)
+        if rule.by_chance != made:
             raise ConfigError(
-                f"the campaign {campaign.id} asks for `kept` and `more` of {asked}, and this version of dovetail "
-                f"would take {made} for epsilon {rule.epsilon:g}: it was drafted for another version."
+                f"the campaign {campaign.id} asks for `kept` and `more` of {rule.by_chance}, and this version of "
+                f"dovetail would take {made} for epsilon {rule.epsilon:g}: it was drafted for another version."
             )
     elif dummies.reach != rule.reach:
         raise ConfigError(
@@ -227,7 +227,7 @@ def added_dummies(campaign: Campaign) -> ShufflerDummies | None:
 @lru_cache(maxsize=64)
 def _dummies_of(rule: DummiesRule, k: int) -> ShufflerDummies:
     """Sparse and geometric dummies follow from what they promise; Gaussian ones are stated, and have to keep it."""
-    if rule.sparse:
+    if rule.by_chance:
         return SparseDummies(k, rule.epsilon)
     if rule.variance is None:
         return Dummies(k, rule.epsilon, rule.delta)

@@ -219,7 +219,7 @@ class DeliveryAudit:
     @property
     def _by_chance(self) -> bool:
         """Whether reports are in a batch by chance."""
-        return self.campaign.dummies is not None and self.campaign.dummies.sparse
+        return self.campaign.dummies is not None and self.campaign.dummies.by_chance is not None
 
     def _left_out(self, store: ShufflerStore, batches: Mapping[str, list[bytes]]) -> int:
         """Reports that are in none of these batches, without their dummies, as the coins of the shuffler fell."""
