@@ -93,6 +93,11 @@ def test_any_question_of_the_registry_is_planned_as_on_the_command_line(
     assert "for these curves" in unescape(client.get("/participation", params=asked).text)
 
 
+def test_of_whom_and_of_what_the_error_is_stands_beside_it(client: Browser) -> None:
+    page = client.get("/", params={"question": "correlation", **PAIR, "n": "3000", "epsilon0": "2"}).text
+    assert "with 95 % probability, where all pairs of numbers are as frequent." in page
+
+
 def test_the_form_offers_every_question_with_its_own_settings(client: Browser) -> None:
     page = client.get("/", params={"question": "correlation", **PAIR, "n": "3000", "epsilon0": "2"}).text
     for kind in QUESTIONS:

@@ -280,7 +280,7 @@ def question_view(question: Question, plan: QuestionPlan) -> dict[str, Any]:
         "people": people_in_words(plan.people.n),
         "solved": "n" not in asked,
         "label": plan.noise.label[0].upper() + plan.noise.label[1:],
-        "why": rows["question"][0].upper() + rows["question"][1:] + ".",
+        "why": f"{rows['question'][0].upper()}{rows['question'][1:]}. Error: {rows['error']}.",
         "epsilon": upward(central.epsilon),
         "epsilon0": "none" if isinf(own) else upward(own),
         "delta": upward(central.delta),
