@@ -127,12 +127,12 @@ def drive(port: int, requests: Sequence[bytes], *, connections: int, gap: float 
 
 
 def whole(answer: bytes) -> bool:
-    """Whether an answer has arrived to its end; it must accept everything."""
+    """Whether an answer has arrived to its end; it must accept everything, a gateway's without being opened."""
     head, found, body = answer.partition(b"\r\n\r\n")
     length = re.search(rb"(?i)content-length: (\d+)", head)
     if not found or (length is not None and len(body) < int(length[1])):
         return False
-    if head.split(b" ", 2)[1] != b"202":
+    if head.split(b" ", 2)[1] not in (b"200", b"202"):
         raise SystemExit(f"refused: {answer[-300:].decode()}")
     return True
 

@@ -58,7 +58,12 @@ class Load:
 def server_time(database: Postgres) -> float:
     """Processor seconds of a PostgreSQL and everything that it has started."""
     assert database.process.running
-    tick, total, post = os.sysconf("SC_CLK_TCK"), 0, database.process.running.pid
+    return tree_time(database.process.running.pid)
+
+
+def tree_time(post: int) -> float:
+    """Processor seconds of a process and its children."""
+    tick, total = os.sysconf("SC_CLK_TCK"), 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()

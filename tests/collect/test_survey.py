@@ -23,21 +23,26 @@ from typing import Any
 import httpx
 import pytest
 from tests.browser import needs_chromium
-from tests.collect.servers import free_port
+from tests.collect.servers import free_port, serving
 from tests.node import CLIENT, ESBUILD, needs_client
 from tests.waiting import PATIENCE, until
 from typer.testing import CliRunner
 
 from dovetail.cli.survey import app
 from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.files import load_keys
 from dovetail.collect.issuer.issuer_config import assemble, load
+from dovetail.collect.relay import relay_app
+from dovetail.collect.shuffler.shuffler_config import load as shuffler_config
 from dovetail.collect.survey.desk import desk_app
-from dovetail.collect.survey.folder import LANGUAGES, NewSurvey, Places, Survey
+from dovetail.collect.survey.folder import LANGUAGES, NewSurvey, Places, Survey, sent_to
 from dovetail.collect.survey.invitations import Invitations, link, save_links
 from dovetail.collect.survey.page import WORDS, build_page, odds_factor, sent_of_hundred, words
 from dovetail.collect.survey.qr import modules
 from dovetail.core.errors import ConfigError, DataError, OutputError
 from dovetail_protocol.keys import OpeningKey, SigningKey
+from dovetail_protocol.messages import longest_request
+from dovetail_protocol.ohttp import GatewayKey
 
 PAGE = Path("src/dovetail/collect/survey/page/survey.js")
 QUIET = ["--no-sandbox", "--disable-gpu"]
@@ -119,6 +124,24 @@ def test_with_tokens_the_shuffler_has_no_list_and_each_question_a_key_of_its_own
         Survey.load(found.folder)
     refused = CliRunner().invoke(app, ["new", "x", *TITLE, *ASKED, "--open", "--tokens"])
     assert "--open and --tokens" in str(refused.exception)
+
+
+def test_by_a_relay_a_page_speaks_to_the_relay_and_never_to_the_shuffler(tmp_path: Path) -> None:
+    new(places=Places(relay="https://relay.example.org")).write(tmp_path / "s", start=NOW)
+    found = Survey.load(tmp_path / "s")
+    routes = [each.ohttp for each in found.campaigns]
+    assert {route.relay for route in routes if route} == {"https://relay.example.org"} and not found.campaigns[
+        0
+    ].endpoints
+    connect = re.findall(r"connect-src ([^;]*);", build_page(found))[0].split()
+    assert connect == [found.page, "https://relay.example.org"]
+    for each, route in zip(found.campaigns, routes, strict=True):
+        assert route and 0 <= route.pad - longest_request(each) < 64, "every request has one length"
+    key = load_keys(found.folder / "gateway.key", "gateway").opening
+    assert key and all(route and route.keys == (GatewayKey.of(key),) for route in routes)
+    assert shuffler_config(found.folder / "shuffler.toml").gateway == ["gateway.key"]
+    with pytest.raises(ConfigError, match="relay need addresses"):
+        Places(relay=Places().shuffler)
 
 
 def test_an_existing_folder_and_a_folder_that_is_none_are_refused(survey: Survey, tmp_path: Path) -> None:
@@ -324,7 +347,7 @@ def opened(browser: Any, site: Site, link: str, **more: Any) -> tuple[Any, Any, 
     context.set_default_timeout(PATIENCE * 1000)
     page, wrong = context.new_page(), list[str]()
     rule = site.survey.campaigns[0].tokens
-    known = (site.survey.page, site.survey.campaigns[0].endpoints["http"], *([rule.url] if rule else []))
+    known = (site.survey.page, sent_to(site.survey.campaigns[0]), *([rule.url] if rule else []))
     context.on("request", lambda asked: None if asked.url.startswith(known) else wrong.append(asked.url))
     page.on("console", lambda said: wrong.append(said.text) if "Security Policy" in said.text else None)
     page.goto(link)
@@ -528,6 +551,29 @@ def test_an_invitation_buys_a_token_and_the_shuffler_hears_of_no_invitation(brow
 
         until(shown)
         assert not (site.folder / "roster.csv").exists()
+
+
+@pytest.mark.exhaust
+@needs_chromium
+def test_people_answer_by_a_relay_and_are_counted(browser: Any, tmp_path: Path) -> None:
+    shuffler = f"http://127.0.0.1:{free_port()}"
+    with (
+        serving(relay_app(f"{shuffler}/ohttp")) as relay,
+        running(tmp_path / "it", "--shuffler", shuffler, "--relay", relay, "--close-at", "2") as site,
+    ):
+        for link in site.links[:2]:
+            context, page, wrong = opened(browser, site, link)
+            answer(page)
+            says(page, "Your answer has arrived.")
+            assert wrong == []
+            context.close()
+        results = browser.new_page()
+
+        def shown() -> bool:
+            results.goto(site.survey.analyzer)
+            return bool(results.get_by_text("2 valid reports").count() == 2)
+
+        until(shown)
 
 
 @pytest.mark.exhaust

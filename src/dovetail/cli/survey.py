@@ -44,6 +44,10 @@ def _new(
     shuffler: Annotated[str, typer.Option(help="Address of the shuffler.")] = "http://127.0.0.1:8401",
     analyzer: Annotated[str, typer.Option(help="Address of the analyzer.")] = "http://127.0.0.1:8402",
     issuer: Annotated[str, typer.Option(help="With --tokens: address of the issuer.")] = "http://127.0.0.1:8404",
+    relay: Annotated[
+        str | None,
+        typer.Option(help="Where pages send, so that the shuffler sees no address: a relay to SHUFFLER/ohttp."),
+    ] = None,
     analyzer_key: Annotated[
         str | None,
         typer.Option(help="Public key of another operator's analyzer (`dovetail collect keys analyzer`)."),
@@ -73,7 +77,7 @@ def _new(
         days=days,
         access="open" if open else "tokens" if tokens else "invitations",
         language=language,
-        places=Places(page, shuffler, analyzer, issuer),
+        places=Places(page, shuffler, analyzer, issuer, relay),
         analyzer=None if analyzer_key is None else SealingKey.parse("analyzer-key", analyzer_key),
         close_at=close_at,
     )

@@ -36,15 +36,10 @@ class Anything(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
-    """A client of the shipped proxy of one server, in front of something that answers everything."""
-    try:
-        nginx = servers.program("nginx", "/usr/sbin")
-    except servers.Absent as absent:
-        pytest.skip(str(absent))
+def proxying(name: str, folder: Path, behind: int) -> Iterator[tuple[servers.Process, ssl.SSLContext]]:
+    """The shipped proxy of one server that listens on the port `behind`, and what trusts it."""
+    nginx = servers.program("nginx", "/usr/sbin")
     make_certificates(folder / "tls", ["localhost"])
-    behind = ThreadingHTTPServer(("127.0.0.1", 0), Anything)
-    Thread(target=behind.serve_forever, daemon=True).start()
     port = servers.free_port()
     rules, main = (SHIPPED / f"{name}.conf").read_text(), (SHIPPED / "nginx.conf").read_text()
     (listen,) = {"8401", "8402", "8404"} & {word for word in rules.replace(";", " ").split() if word.isdigit()}
@@ -53,7 +48,7 @@ def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
     )
     inner, _, _ = rules.partition("\nserver {\n  listen 127.0.0.1:")  # without the health check of the container
     inner = inner.replace(f"listen {listen}", f"listen 127.0.0.1:{port}")
-    (folder / "server.conf").write_text(inner.replace(upstream, f"127.0.0.1:{behind.server_port}"))
+    (folder / "server.conf").write_text(inner.replace(upstream, f"127.0.0.1:{behind}"))
     for shipped, here in (
         ("/tmp/", f"{folder}/"),
         ("/tls/", f"{folder}/tls/"),
@@ -64,15 +59,29 @@ def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
     (folder / "nginx.conf").write_text(("user root;\n" if os.geteuid() == 0 else "") + main)
     command = [nginx, "-e", "stderr", "-g", "daemon off;", "-c", str(folder / "nginx.conf")]
     process = servers.Process(command, port, folder / "log")
-    trusted = ssl.create_default_context(cafile=str(folder / "tls" / "authority.pem"))
     try:
         process.start()
-        with httpx.Client(
-            base_url=f"https://localhost:{port}", verify=trusted, timeout=PATIENCE, trust_env=False
-        ) as client:
-            yield client
+        yield process, ssl.create_default_context(cafile=str(folder / "tls" / "authority.pem"))
     finally:
         process.stop()
+
+
+@contextmanager
+def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
+    """A client of the shipped proxy of one server, in front of something that answers everything."""
+    behind = ThreadingHTTPServer(("127.0.0.1", 0), Anything)
+    Thread(target=behind.serve_forever, daemon=True).start()
+    try:
+        with (
+            proxying(name, folder, behind.server_port) as (proxy, trusted),
+            httpx.Client(
+                base_url=f"https://localhost:{proxy.port}", verify=trusted, timeout=PATIENCE, trust_env=False
+            ) as client,
+        ):
+            yield client
+    except servers.Absent as absent:
+        pytest.skip(str(absent))
+    finally:
         behind.shutdown()
         behind.server_close()
 

@@ -145,7 +145,9 @@ def test_a_batch_holds_two_entries_of_each_device_at_places_of_their_own() -> No
     senders = [story.simulation.audit._by_inner[inner].report_id for inner in entries]
     assert len({*entries}) == 2 * DEVICES and {senders.count(one) for one in senders} == {2}
     apart = [len(senders) - 1 - senders[::-1].index(one) - senders.index(one) for one in {*senders}]
-    assert len({*apart}) > 5  # a shuffler that keeps pairs together would say that an answer is one of two
+    # a shuffler that keeps pairs together would say that an answer is one of two; of a right one five distances hold
+    # all pairs with probability below C(47, 5) .2^24 = 3e-11, about
+    assert len({*apart}) > 5
     [batch] = story.answers.batches()
     assert (batch.count, batch.n, batch.smallest, batch.rejected) == (DEVICES, DEVICES, DEVICES, {})
     symbols = opened(story)

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from dovetail.collect.http import Health, Refusal, read_limited, run_until_stopped, strict_app
 from dovetail.collect.simulate.deployment import ServerProcess
-from dovetail.collect.survey.folder import Survey, listen
+from dovetail.collect.survey.folder import Survey, listen, sent_to
 from dovetail.collect.survey.invitations import Invitations, read_enrolment
 from dovetail.collect.survey.page import build_page
 from dovetail.core.errors import ConfigError
@@ -54,9 +54,11 @@ def run_survey(folder: Path, only: Role | None, tell: Callable[[str], None]) -> 
         command = [sys.executable, "-m", "dovetail", "collect", role, str(folder / f"{role}.toml")]
         return ServerProcess(role, command, folder / f"{role}.log")
 
-    places = {"analyzer": survey.analyzer, "shuffler": survey.campaigns[0].endpoints["http"]}
-    if survey.campaigns[0].tokens is not None:
-        places["issuer"] = survey.campaigns[0].tokens.url
+    asked = survey.campaigns[0]
+    behind = "" if asked.ohttp is None else "behind "
+    places = {"analyzer": survey.analyzer, "shuffler": behind + sent_to(asked)}
+    if asked.tokens is not None:
+        places["issuer"] = asked.tokens.url
     if only not in (None, "page", *places):
         raise ConfigError(f"{folder} has no {only}: its invitations buy no tokens.")
     roles = list(places) if only is None else [only] if only != "page" else []

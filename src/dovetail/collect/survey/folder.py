@@ -20,7 +20,9 @@ from dovetail.core.errors import ConfigError, OutputError
 from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL, cost
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.endpoint import place_of
-from dovetail_protocol.keys import RoleKeys, SealingKey
+from dovetail_protocol.keys import RoleKeys, SealingKey, SigningKey
+from dovetail_protocol.messages import longest_request
+from dovetail_protocol.ohttp import MOST_PAD, GatewayKey
 
 NAME = "survey.toml"
 MOST_ANSWERS = 20  # of a question on one page
@@ -38,14 +40,16 @@ class Places:
     shuffler: str = "http://127.0.0.1:8401"
     analyzer: str = "http://127.0.0.1:8402"
     issuer: str = "http://127.0.0.1:8404"  # of tokens
+    relay: str | None = None  # of somebody else, where pages send instead, so that the shuffler sees no address
 
     def __post_init__(self) -> None:
-        for name in ("page", "shuffler", "analyzer", "issuer"):
-            place_of(name, getattr(self, name), ("http", "https"))
-        if len({self.page, self.shuffler, self.analyzer, self.issuer}) < 4:
+        held = {name: place for name, place in vars(self).items() if place is not None}
+        for name, place in held.items():
+            place_of(name, place, ("http", "https"))
+        if len(set(held.values())) < len(held):
             raise ConfigError(
-                "page, shuffler, analyzer and issuer need addresses of their own: who serves one must not serve "
-                "another."
+                "page, shuffler, analyzer, issuer and relay need addresses of their own: who serves one must not "
+                "serve another."
             )
 
 
@@ -114,10 +118,10 @@ class NewSurvey:
         for held in (owner, shuffler, *([analyzer] if analyzer else [])):
             save_keys(held, folder / f"{held.role}.key")
         names = [f"question-{number}.toml" for number in range(1, len(self.questions) + 1)]
-        tokens = self._tokens(folder)
+        tokens, route = self._tokens(folder), self._route(folder)
         for number, name in enumerate(names, 1):
-            body = tomlkit.dumps(self._campaign(number, keys, start) | tokens[number - 1]).encode()
-            (folder / name).write_bytes(sign(body, owner.signing))
+            document = self._campaign(number, keys, start) | tokens[number - 1] | route
+            (folder / name).write_bytes(_signed(document, owner.signing))
         token = secrets.token_urlsafe()
         save_secret(token + "\n", folder / "token")
         (folder / "tokens").write_text(f"{sha256(token.encode()).hexdigest()} owner\n")
@@ -143,6 +147,15 @@ class NewSurvey:
         keys = make_round_keys(folder / "issuer-keys", len(self.questions))
         return [{"tokens": {**named, "keys": [str(key)]}} for key in keys]
 
+    def _route(self, folder: Path) -> dict[str, Any]:
+        """Where pages send: to the shuffler, or by the relay to its gateway, whose key is made."""
+        if self.places.relay is None:
+            return {"endpoints": {"http": self.places.shuffler}}
+        gateway = RoleKeys.generate("gateway")
+        assert gateway.opening
+        save_keys(gateway, folder / "gateway.key")
+        return {"ohttp": {"relay": self.places.relay, "keys": [str(GatewayKey.of(gateway.opening))], "pad": MOST_PAD}}
+
     def _campaign(self, number: int, keys: dict[str, str], start: datetime) -> dict[str, Any]:
         question, answers = self.questions[number - 1]
         batch = {"minimum": self.minimum} | ({} if self.close_at is None else {"close_at": self.close_at})
@@ -162,12 +175,12 @@ class NewSurvey:
                 **({} if self.analyzer else {"assumed_honest": 1}),  # who runs both servers sees through the shuffle
             },
             "keys": keys,
-            "endpoints": {"http": self.places.shuffler},
         }
 
     def _shuffler(self) -> dict[str, Any]:
         places = {"listen": listen(self.places.shuffler), "analyzer": self.places.analyzer}
-        files = {"keys": "shuffler.key", "vault": "vault"}
+        files: dict[str, Any] = {"keys": "shuffler.key", "vault": "vault"}
+        files |= {} if self.places.relay is None else {"gateway": ["gateway.key"]}
         return files | places | ({"roster": "roster.csv"} if self.access == "invitations" else {})
 
     def _issuer(self) -> dict[str, Any]:
@@ -236,7 +249,8 @@ class Survey:
                 raise ConfigError(f"{path}: `{name}` must be one of {', '.join(known)}, got {texts[name]!r}.")
         campaigns = tuple(load_campaign(folder / name) for name in names)
         for each in campaigns:
-            if each.mechanism.name != "krr" or not each.categories or "http" not in each.endpoints:
+            sent = "http" in each.endpoints or each.ohttp is not None
+            if each.mechanism.name != "krr" or not each.categories or not sent:
                 raise ConfigError(
                     f"{path}: a page asks questions with named answers, by krr and over http; {each.id} does not."
                 )
@@ -245,6 +259,21 @@ class Survey:
                     f'{path}: `access` is "tokens" where the campaigns have [tokens], and nowhere else.'
                 )
         return cls(folder, campaigns=campaigns, **texts)  # type: ignore[arg-type]
+
+
+def sent_to(campaign: Campaign) -> str:
+    """Where a page sends: the relay of the campaign, if there is one, and the shuffler otherwise."""
+    return campaign.endpoints["http"] if campaign.ohttp is None else campaign.ohttp.relay
+
+
+def _signed(document: dict[str, Any], owner: SigningKey) -> bytes:
+    """The campaign file; by a relay every request is as long as the longest, and at most 63 bytes longer."""
+    signed = sign(tomlkit.dumps(document).encode(), owner)
+    if "ohttp" not in document:
+        return signed
+    longest = longest_request(Campaign.parse(signed))
+    padded = document["ohttp"] | {"pad": -(-longest // 64) * 64}
+    return sign(tomlkit.dumps(document | {"ohttp": padded}).encode(), owner)
 
 
 def listen(url: str) -> str:

@@ -1,8 +1,8 @@
 """The page of a survey: one file that any web server can serve, and that works from a disk.
 
 The promise on the page is in odds, and it is the local one: what holds whoever runs the servers. Its script and style
-stand in it, named by their hashes in the page's own content security policy, which lets it speak to the shuffler and
-to the desk of invitations, or the issuer of tokens, alone.
+stand in it, named by their hashes in the page's own content security policy, which lets it speak to the shuffler
+or its relay, and to the desk of invitations, or the issuer of tokens, alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from dovetail.collect.survey.folder import LANGUAGES, Survey
+from dovetail.collect.survey.folder import LANGUAGES, Survey, sent_to
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
@@ -84,7 +84,7 @@ def build_page(survey: Survey) -> str:
     data = _data(survey, said)
     script = (_HERE / "survey.js").read_text(encoding="utf-8")
     style = (_HERE / "survey.css").read_text(encoding="utf-8")
-    places = sorted({_origin(each.endpoints["http"]) for each in survey.campaigns} | {_origin(survey.page)})
+    places = sorted({_origin(sent_to(each)) for each in survey.campaigns} | {_origin(survey.page)})
     places += sorted({_origin(each.tokens.url) for each in survey.campaigns if each.tokens is not None})
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "

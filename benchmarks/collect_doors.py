@@ -1,0 +1,222 @@
+"""Claim: by whichever door a report comes, it costs the shuffler at most 1.5 ms of processor time.
+
+One report in a request, as devices send them: a connection for each, the same through the shipped nginx, which ends
+TLS; requests sealed to the gateway, over connections that a relay keeps; messages of a broker. Each on SQLite and on
+PostgreSQL, with fsync on. Processor time is that of the shuffler, and of the programs beside it.
+
+Then floods of junk, sealed well by keys outside the roster so that each is opened and verified in vain, at the doors
+of HTTP, while devices report at fixed times: the 99th percentile of their waits must stay below two seconds.
+
+    python benchmarks/collect_doors.py
+    python benchmarks/collect_doors.py --reports 200
+"""
+
+import argparse
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from socket import create_connection
+from time import perf_counter, sleep
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the servers of the tests
+
+from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from tests.collect.deploy.test_proxy import proxying
+from tests.collect.servers import Mosquitto, Postgres, mosquitto, postgres
+
+from collect_load import GROUP, drive, prepare, request, role, serve, stored, whole
+from collect_processes import tree_time
+from dovetail.collect.files import load_campaign, save_keys
+from dovetail_protocol.binary_http import padded
+from dovetail_protocol.endpoint import answer_topic, topic
+from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.messages import REPORTS, longest_request, oblivious_request, plain, seal
+from dovetail_protocol.ohttp import REQUEST_TYPE, GatewayKey
+from randomize_speed import machine
+
+GATEWAY = RoleKeys.generate("gateway")
+AT_ONCE = 32  # connections; the shipped nginx lets an address have fifty
+FLOODERS, STRANGERS = 32, 300  # connections of junk, and keys outside the roster
+GAP = 0.05  # seconds between the reports of devices beside a flood
+
+
+def sealed(message: bytes, key: GatewayKey, pad: int) -> bytes:
+    """A report as a relay forwards it."""
+    wire, _ = key.seal(padded(oblivious_request("POST", REPORTS, message).encode(), pad))
+    head = (
+        f"POST /ohttp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(wire)}\r\nContent-Type: {REQUEST_TYPE}\r\n"
+    )
+    return head.encode() + b"\r\n" + wire
+
+
+def each_alone(
+    port: int, requests: Sequence[bytes], trusted: ssl.SSLContext | None = None, gap: float = 0
+) -> list[float]:
+    """A connection for each request, `AT_ONCE` of them together, or request i at i * `gap`."""
+    begin = perf_counter()
+
+    def send(place: int) -> float:
+        due = begin + place * gap if gap else perf_counter()
+        sleep(max(0.0, due - perf_counter()))
+        with ExitStack() as held:
+            link = held.enter_context(create_connection(("127.0.0.1", port)))
+            if trusted is not None:
+                link = held.enter_context(trusted.wrap_socket(link, server_hostname="localhost"))
+            link.sendall(requests[place])
+            answer = b""
+            while not whole(answer):
+                answer += link.recv(1 << 16)
+        return perf_counter() - due
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(send, range(len(requests))))
+
+
+def published(broker: Mosquitto, where: str, messages: Sequence[bytes]) -> None:
+    """Messages of one client, until the shuffler has answered all of them."""
+    told, session = SimpleQueue[None](), os.urandom(16).hex()
+    client = Client(CallbackAPIVersion.VERSION2, session, protocol=MQTTv5)
+    client.on_subscribe = client.on_message = lambda *_: told.put(None)
+    client.connect("127.0.0.1", broker.process.port)
+    client.loop_start()
+    client.subscribe(answer_topic(session), qos=1)
+    told.get()
+    asked = Properties(PacketTypes.PUBLISH)
+    asked.ResponseTopic = answer_topic(session)
+    for message in messages:
+        client.publish(where, message, qos=1, properties=asked)
+    for _ in messages:
+        told.get()
+    client.disconnect()
+    client.loop_stop()
+
+
+@contextmanager
+def shuffler(template: Path, folder: Path, more: str) -> Iterator[tuple[int, int]]:
+    """Process and port of a shuffler with these lines in its configuration."""
+    shutil.copytree(template, folder)
+    save_keys(GATEWAY, folder / "gateway.keys")
+    with (folder / "shuffler.toml").open("a") as file:
+        file.write('gateway = ["gateway.keys"]\n' + more)
+    with serve(role("shuffler"), folder) as server:
+        yield server.id, server.port
+
+
+def costs(template: Path, folder: Path, parts: list[list[bytes]], database: Postgres, *, url: str) -> None:
+    """Microseconds of processor time a report, by door; `url` is a PostgreSQL's, or empty for SQLite."""
+    campaign, store = load_campaign(template / "campaign.toml"), "PostgreSQL" if url else "SQLite"
+    assert GATEWAY.opening is not None
+    key, pad = GatewayKey.of(GATEWAY.opening), longest_request(campaign)
+    with ExitStack() as running:
+        broker = running.enter_context(mosquitto())
+        lines = (f'store = "{url}"\n' if url else "") + f'[mqtt]\nurl = "{broker.url}"\n'
+        process, port = running.enter_context(shuffler(template, folder / store, lines))
+        proxy, trusted = running.enter_context(proxying("shuffler", folder / f"proxy-{store}", port))
+        assert broker.process.running and proxy.running and database.process.running
+        doors: dict[str, Callable[[list[bytes]], object]] = {
+            "connections that are kept": lambda all: drive(port, [*map(request, all)], connections=AT_ONCE),
+            "a connection for each": lambda all: each_alone(port, [*map(request, all)]),
+            "TLS, a connection for each": lambda all: each_alone(proxy.port, [*map(request, all)], trusted),
+            "oblivious HTTP, from a relay": lambda all: drive(
+                port, [sealed(each, key, pad) for each in all], connections=AT_ONCE
+            ),
+            "a broker": lambda all: published(broker, topic(campaign.digest), all),
+        }
+        beside = {
+            "the shuffler": process,
+            "nginx": proxy.running.pid,
+            "the broker": broker.process.running.pid,
+            "PostgreSQL": database.process.running.pid,
+        }
+        sent = 0
+        for name, door in doors.items():
+            messages, before = parts.pop(), [*map(tree_time, beside.values())]
+            door(messages)
+            took = [
+                (tree_time(each) - b) / len(messages) * 1e6 for b, each in zip(before, beside.values(), strict=True)
+            ]
+            told = ", ".join(f"{who} {each:.0f}" for who, each in zip(beside, took, strict=True) if each >= 5)
+            print(f"  {store}, {name}: {told} us (load {os.getloadavg()[0]:.1f})", flush=True)
+            sent += len(messages)
+    if not url and stored(folder / store / "shuffler.sqlite") != sent:
+        raise SystemExit(f"{stored(folder / store / 'shuffler.sqlite')} reports of {sent} are there.")
+
+
+def junk(port: int, file: Path) -> None:
+    """Send the requests of a file over kept connections, as fast as answers come, until killed."""
+    requests = [bytes.fromhex(line) for line in file.read_text().split()]
+
+    def flood(first: int) -> None:
+        with create_connection(("127.0.0.1", port)) as link:
+            for place in count(first):
+                link.sendall(requests[place % len(requests)])
+                link.recv(1 << 16)
+
+    with ThreadPoolExecutor(FLOODERS) as pool:
+        list(pool.map(flood, range(FLOODERS)))
+
+
+def floods(template: Path, place: Path, parts: list[list[bytes]]) -> None:
+    """How long devices wait beside junk at a door, and how much junk came meanwhile."""
+    campaign = load_campaign(template / "campaign.toml")
+    assert GATEWAY.opening is not None
+    key, pad = GatewayKey.of(GATEWAY.opening), longest_request(campaign)
+    report = plain(campaign, campaign.mechanism.encode(1))
+    strangers = [seal(campaign, 1, report, SigningKey.generate()) for _ in range(STRANGERS)]
+    for door, requests in (
+        (REPORTS, [request(each) for each in strangers]),
+        ("/ohttp", [sealed(each, key, pad) for each in strangers]),
+    ):
+        messages, file = parts.pop(), place / "junk"
+        file.write_text("\n".join(each.hex() for each in requests))
+        with (
+            shuffler(template, place / f"flood-{door[-5:]}", "") as (process, port),
+            subprocess.Popen([sys.executable, __file__, "--junk", str(port), str(file)]) as flood,
+        ):
+            sleep(2.0)
+            before, begin = tree_time(process), perf_counter()
+            waits = sorted(each_alone(port, [*map(request, messages)], gap=GAP))
+            busy = (tree_time(process) - before) / (perf_counter() - begin)
+            flood.kill()
+        print(
+            f"  junk at {door}: devices waited {waits[len(waits) // 2] * 1e3:.0f} ms, 99 of 100 at most "
+            f"{waits[int(0.99 * (len(waits) - 1))] * 1e3:.0f} ms; the shuffler took {busy:.0%} of a core "
+            f"(load {os.getloadavg()[0]:.1f})",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Print the processor time of a report by each door and store, and the waits beside floods."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reports", type=int, default=1000, help="by each door, a multiple of a hundred")
+    parser.add_argument("--junk", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.junk:
+        return junk(int(options.junk[0]), Path(options.junk[1]))
+    print(f"{machine()}, {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as name, postgres(durable=True) as database:
+        place, template = Path(name), Path(name) / "template"
+        template.mkdir()
+        place.chmod(0o755)
+        parts = prepare(template, slices=12, size=options.reports // GROUP).slices
+        url = database.database("doors").replace("postgresql://", "postgresql+psycopg://")
+        for each in ("", url):
+            costs(template, place, parts, database, url=each)
+        floods(template, place, parts)
+
+
+if __name__ == "__main__":
+    main()
