@@ -224,6 +224,19 @@ def test_infinite_numbers_stop_a_run_until_they_are_no_answer(capsys: pytest.Cap
     assert held(read("survey.toml")) == {"mean": 0.375}
 
 
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_repeated_people_are_decided_on_only_where_a_column_names_them(
+    which: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("survey.csv").write_text("said,age\n" + "no,20\nyes,21\n" * 20)
+    decided = ["check", "survey.csv", "--private", "said", "--set", f'duplicates = "{which}"']
+    assert invoke(decided) == 2 and not Path("survey.toml").exists()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "name their column, with --person." in said
+    assert invoke([*decided, "--person", "age"]) == 0
+    assert read("survey.toml").n == 2
+
+
 def test_odd_names_survive_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     name = 'a "b" \\ [c]\u200b\t#'
     pl.DataFrame({name: ["x", "y # z\n", "=\u00a0'"] * 20}).write_parquet("t.parquet")

@@ -210,7 +210,7 @@ def _plan(
     }  # fmt: skip
     rows = {
         "good candidates": f"{b:,} of {candidates:,}, leading by {depth:g} sentences",
-        "epsilon of a sentence": f"{spent:.6g}",
+        "epsilon of a sentence": upward(spent),
         "a good one is released with probability": f"{reached:.4f}",
     }
     show(document, Facts("Plan", rows), as_json=as_json)

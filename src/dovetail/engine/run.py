@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display import upward
 from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
 from dovetail.core.estimate import Tally
 from dovetail.core.missing import Missing
@@ -362,7 +363,8 @@ class _Run:
         if same:
             raise UnsupportedError(
                 f"These private values were released before ({len(same)} times, epsilon "
-                f"{sum(one.epsilon for one in same):g} in all) under other terms; a fresh draw adds its budget to "
+                f"{upward(sum(one.epsilon for one in same))} in all) under other terms; a fresh draw adds its "
+                "budget to "
                 "that: use --new-release if you mean it."
             )
         if any(not one.manifest and self.ledger.same_people(one, people) for one in related):

@@ -25,7 +25,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from dovetail.core.display import mute
+from dovetail.core.display import mute, upward
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import LocalDP
@@ -512,7 +512,8 @@ class ReleaseLedger:
 def _other_terms(same: list[LedgerEntry]) -> UnsupportedError:
     spent = sum(entry.epsilon for entry in same)
     return UnsupportedError(
-        f"These private values were released before ({len(same)} times, epsilon {spent:g} in all) under other terms; "
+        f"These private values were released before ({len(same)} times, epsilon {upward(spent)} in all) under "
+        "other terms; "
         "a fresh draw adds its budget to that: use --new-release if you mean it."
     )
 
