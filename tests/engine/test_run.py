@@ -79,7 +79,7 @@ def test_a_uniform_release_keeps_no_places_whatever_groups_are_named(place: Path
 @pytest.mark.exhaust
 def test_two_releases_are_drawn_afresh_and_add(place: Path) -> None:
     release(place)
-    with pytest.raises(UnsupportedError, match=r"released before \(1 times, epsilon 2 in all\) under"):
+    with pytest.raises(UnsupportedError, match=r"released before \(1 time, epsilon 2 in all\) under"):
         release(place, out="other", epsilon=1.0)
     with pytest.raises(OutputError, match="holds another release"):
         release(place, new_release=True)
