@@ -174,7 +174,7 @@ TABLES = [
           [("settled", "24 rows without"), ("settled", "repeats the names 'answer'"), ("settled", "have no name"),
            ("confirm", "categories")], YES_NO),
     Messy("percentages", percentages, ["--private", "share of income saved"],
-          [("settled", "%"), ("stops", "1 values of a column of numbers are none"), ("confirm", "bounds [0, 100]")],
+          [("settled", "%"), ("stops", "1 value of a column of numbers is none"), ("confirm", "bounds [0, 100]")],
           {"mean": float(np.delete(AGES % 60, 17).sum() + 33) / len(AGES)},
           [("[randomize]", '[data.labels."share of income saved"]\n"about a third" = "33"\n\n[randomize]')]),
     Messy("no_header", no_header, ["--private", "column_4"],
@@ -189,6 +189,6 @@ TABLES = [
           {"mean": float((AGES.sum() - AGES[[3, 4, 9]].sum() + 3 * 34) / len(AGES))},
           [("[randomize]", '[data.labels.age]\n"999" = "34"\n"340" = "34"\n\n[randomize]')]),
     Messy("stray_quotes", stray_quotes, ["--private", "answer"],
-          [("confirm", "mac_roman"), ("stops", "1 rows have more fields"), ("confirm", "categories")],
+          [("confirm", "mac_roman"), ("stops", "1 row has more fields"), ("confirm", "categories")],
           {"ja": SHARE, "nein": 1 - SHARE}, corrects=quote_a_comma),
 ]  # fmt: skip

@@ -104,7 +104,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "no such column": (["history.csv", "released.csv", "--features", "watt"], "did you mean 'watts'"),
     "no column of devices": (["history.csv", "released.csv", *WATTS, "--device", "sender"], "no column 'sender'"),
     "a text feature": (["history.csv", "released.csv", "--features", "device"], "values are no numbers"),
-    "unknown device": (["history.csv", "stranger.csv", *WATTS], "1 devices are not in the history, first 'stranger'"),
+    "unknown device": (["history.csv", "stranger.csv", *WATTS], "1 device is not in the history, first 'stranger'"),
     "one device": (["single.csv", "released.csv", *WATTS], "at least two devices; found 1"),
     "one batch": (["history.csv", "released.csv", "--features", "watts"], "intervals need at least two releases"),
     "the same file": (["history.csv", "history.csv", *WATTS], "is the history and a release"),

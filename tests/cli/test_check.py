@@ -155,6 +155,7 @@ MISTAKES = {
     "a missing folder": (["--out", "no/t.toml"], "there is no folder"),
     "another encoding": (["--text-encoding", "utf-32"], "is not utf-32 text"),
     "no encoding": (["--text-encoding", "utf-99"], "`encoding` must be a text encoding"),
+    "an encoding with a null": (["--text-encoding", "\0"], "`encoding` must be a text encoding"),
 }
 
 
@@ -222,6 +223,25 @@ def test_infinite_numbers_stop_a_run_until_they_are_no_answer(capsys: pytest.Cap
         assert invoke(["check", "survey.toml", *settings]) == 0
     capsys.readouterr()
     assert held(read("survey.toml")) == {"mean": 0.375}
+
+
+def test_categories_that_nobody_holds_are_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("survey.csv").write_text("answer\n" + "no\nyes\n" * 20)
+    found = check(capsys, "survey.csv", "--private", "answer", "--categories", "a,b")
+    assert ("stops", "40 values are not among the declared categories: 'no', 'yes'") in problems(found)
+
+
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_repeated_people_are_decided_on_only_where_a_column_names_them(
+    which: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("survey.csv").write_text("said,age\n" + "no,20\nyes,21\n" * 20)
+    decided = ["check", "survey.csv", "--private", "said", "--set", f'duplicates = "{which}"']
+    assert invoke(decided) == 2 and not Path("survey.toml").exists()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "name their column, with --person." in said
+    assert invoke([*decided, "--person", "age"]) == 0
+    assert read("survey.toml").n == 2
 
 
 def test_odd_names_survive_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:

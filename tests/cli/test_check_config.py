@@ -99,10 +99,10 @@ def test_all_faults_are_listed_at_once_in_the_words_of_the_configuration(capsys:
         "file: is not UTF-8 text (byte 4) -> say how it is written",
         "column 'hurs': the table has no such column",
         "column 'id', rows 2, 3: 1 person stands in more than one row, with different values",
-        "column 'town', row 3: 1 of 5 values are missing",
-        "column 'answer', row 5: 1 of 5 values are missing",
-        "are spelled otherwise than 'yes': 'Yes ' -> map them in [data.labels.\"answer\"]",
-        "1 values are not among the declared categories: 'maybe'",
+        "column 'town', row 3: 1 of 5 values is missing",
+        "column 'answer', row 5: 1 of 5 values is missing",
+        "is spelled otherwise than 'yes': 'Yes ' -> map them in [data.labels.\"answer\"]",
+        "1 value is not among the declared categories: 'maybe'",
     ):
         assert any(part in one for one in found), (part, found)
     assert invoke(["check", "t.toml", "--strict"]) == 1
@@ -141,7 +141,7 @@ def test_what_the_configuration_settles_is_said_and_stops_nothing(capsys: pytest
     printed = check(capsys)
     found = [(one["status"], one["what"]) for one in printed["problems"]]
     assert ("settled", "1 person stands in more than one row") in found
-    assert ("settled", "1 of 61 values are missing") in found
+    assert ("settled", "1 of 61 values is missing") in found
     assert ("confirm", "`categories` was read off the table") in found and not printed["stops"]
     assert run_reads("t.toml")
 

@@ -79,7 +79,7 @@ def test_a_uniform_release_keeps_no_places_whatever_groups_are_named(place: Path
 @pytest.mark.exhaust
 def test_two_releases_are_drawn_afresh_and_add(place: Path) -> None:
     release(place)
-    with pytest.raises(UnsupportedError, match=r"released before \(1 times, epsilon 2 in all\) under"):
+    with pytest.raises(UnsupportedError, match=r"released before \(1 time, epsilon 2 in all\) under"):
         release(place, out="other", epsilon=1.0)
     with pytest.raises(OutputError, match="holds another release"):
         release(place, new_release=True)
@@ -386,3 +386,18 @@ def test_the_command_line_releases_in_files(place: Path, monkeypatch: pytest.Mon
     ):
         refused = CliRunner().invoke(app, wrong)
         assert refused.exception is not None and reason in str(refused.exception)
+
+
+def test_what_follows_a_rehearsal_in_files_is_drawn_as_it_was(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the same tasks and the same ledger a release would fail, or forget what was released before."""
+    (place / "survey.toml").write_text(
+        'schema_version = 1\nmode = "rehearsal"\nseed = 1\n[data]\npath = "in/*.parquet"\nperson = "id"\n'
+        'private = "answer"\ncategories = ["a", "b", "c"]\n[randomize]\nepsilon = 2.0\n'
+    )
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "400")
+    drawn = "--engine processes --workers 1 --ledger ledger"
+    done = CliRunner().invoke(app, ["run", "survey.toml", "--out", "out", *drawn.split()])
+    assert done.exit_code == 0, done.output
+    assert 'set mode = "release"' in done.output
+    assert f"dovetail run survey.toml {drawn} --out survey-release" in done.output

@@ -141,7 +141,7 @@ def test_the_same_reports_give_the_same_estimates_in_memory_and_in_files(tmp_pat
 def test_what_is_wrong_with_a_column_names_it(tmp_path: Path) -> None:
     people = table(60).with_columns(amount=pl.when(pl.col("id") == table(60)["id"][7]).then(9.0).otherwise("amount"))
     settings = asked(write_table(tmp_path / "in", people), "one")
-    with pytest.raises(DataError, match="private column 'amount': 1 values lie outside the declared range"):
+    with pytest.raises(DataError, match="private column 'amount': 1 value lies outside the declared range"):
         dt.engine.run(settings, out=tmp_path / "out", ledger=tmp_path / "ledger", workers=1)
 
 

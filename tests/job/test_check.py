@@ -191,7 +191,7 @@ def test_a_column_is_what_most_of_its_values_are(name: str, values: list[str], k
 
 def test_an_address_among_answers_is_counted_and_not_shown(tmp_path: Path) -> None:
     found = looked(tmp_path, {"answer": ["a", "b"] * 30 + ["me@example.org"]})
-    assert texts(found, Status.NOTE) == "column 'answer': 1 values look like e-mail addresses"
+    assert texts(found, Status.NOTE) == "column 'answer': 1 value looks like e-mail addresses"
 
 
 def test_people_and_rows_that_stand_twice_are_found(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_rare_and_too_many_categories_are_measured_against_the_noise(tmp_path: P
 def test_numbers_outside_their_bounds_stop_a_run_and_are_not_shown(tmp_path: Path) -> None:
     table = {"hours": [float(i % 40) for i in range(100)] + [777.25]}
     declared = texts(looked(tmp_path, table, private="hours", lower=0.0, upper=168.0), Status.STOPS)
-    assert declared == "column 'hours', row 101: 1 numbers lie outside the declared [0, 168]"
+    assert declared == "column 'hours', row 101: 1 number lies outside the declared [0, 168]"
     aged = looked(tmp_path, {"age": table["hours"]}, private="age")
     assert "outside the usual [0, 120]" in texts(aged, Status.STOPS) and aged.unconfirmed == ("lower", "upper")
 
@@ -253,8 +253,8 @@ def test_several_problems_are_listed_at_once_with_the_gravest_first(tmp_path: Pa
 def test_texts_among_private_numbers_are_counted_and_not_shown(tmp_path: Path) -> None:
     table = {"hours": [f"{i % 40}.5" for i in range(60)] + ["my boss forced me"], "age": ["30"] * 60 + ["about 40"]}
     found = looked(tmp_path, table, private="hours", lower=0.0, upper=60.0)
-    assert texts(found, Status.STOPS) == "column 'hours': 1 values of a column of numbers are none"
-    assert "column 'age': 1 values of a column of numbers are none: 'about 40'" in texts(found, Status.NOTE)
+    assert texts(found, Status.STOPS) == "column 'hours': 1 value of a column of numbers is none"
+    assert "column 'age': 1 value of a column of numbers is none: 'about 40'" in texts(found, Status.NOTE)
 
 
 @pytest.mark.exhaust

@@ -118,7 +118,7 @@ def test_a_stream_goes_on_without_the_reports_that_are_missing() -> None:
     private = config["data"]["private"]
     place = pl.int_range(pl.len())
     gaps = whole.with_columns(pl.when(place == 7).then(None).otherwise(pl.col(private)).alias(private))
-    with pytest.raises(DataError, match="1 values are missing"):
+    with pytest.raises(DataError, match="1 value is missing"):
         read_stream(parse_config(config), table=gaps)
     config["data"] |= {"missing": "drop", "clip": True, "upper": 50.0}
     found = read_stream(parse_config(config), table=gaps).rows

@@ -23,13 +23,14 @@ def ask(
     people: tuple[str, ...] = (),
     draw: str = "a",
     new: bool = False,
+    epsilon: float = 2.0,
 ) -> LedgerAnswer:
     request = ReleaseRequest(
         table.encode(),
         terms.encode(),
         groups.encode(),
         list(people),
-        epsilon=2.0,
+        epsilon=epsilon,
         alpha=1.0,
         n=1,
         shuffler="uniform",
@@ -46,12 +47,19 @@ def test_a_repeated_request_reproduces_the_first_reports(tmp_path: Path) -> None
 
 def test_other_terms_for_the_same_table_are_refused_without_an_explicit_wish(tmp_path: Path) -> None:
     ask(ReleaseLedger(tmp_path))
-    with pytest.raises(UnsupportedError, match=r"released before \(1 times, epsilon 2 in all\).*--new-release"):
+    with pytest.raises(UnsupportedError, match=r"released before \(1 time, epsilon 2 in all\).*--new-release"):
         ask(ReleaseLedger(tmp_path), terms="other terms")
     fresh = ask(ReleaseLedger(tmp_path), terms="other terms", draw="b", new=True)
     assert fresh.number == 2 and [entry.epsilon for entry in fresh.history] == [2.0, 2.0]
     again = ask(ReleaseLedger(tmp_path), draw="c")
     assert again.number == 1 and len(again.history) == 2, "the first reports, and everything promised since"
+
+
+def test_what_was_spent_is_rounded_against_us(tmp_path: Path) -> None:
+    for _ in range(2):
+        ask(ReleaseLedger(tmp_path), new=True, epsilon=0.1230001)
+    with pytest.raises(UnsupportedError, match=r"\(2 times, epsilon 0\.247 in all\)"):  # 0.2460002
+        ask(ReleaseLedger(tmp_path), terms="other terms")
 
 
 def test_another_table_is_another_matter(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_further_rounds_of_the_same_people_give_the_same_answers(tmp_path: Path)
 def test_a_value_that_changes_ends_the_claim_with_its_number() -> None:
     late = (pl.col("device") == "d7") & (pl.col("week") > 2)
     table = rounds().with_columns(answer=pl.when(late).then(pl.lit("no")).otherwise(pl.col("answer")))
-    with pytest.raises(UnsupportedError, match=r"changes over rounds for 1 people, such as 'd7'.*11\.7 after 12"):
+    with pytest.raises(UnsupportedError, match=r"changes over rounds for 1 person, such as 'd7'.*11\.7 after 12"):
         dt.run(config(), table=table)
     moved = rounds().with_columns(town=pl.col("town") + pl.col("week").cast(pl.String))
     grouped = config(data={"public": ["town"]}, shuffle={"shuffler": "within_groups", "groups": {"labels": "town"}})
@@ -70,7 +70,7 @@ def test_a_value_that_changes_ends_the_claim_with_its_number() -> None:
 
 def test_people_who_miss_a_round_are_refused() -> None:
     table = rounds().filter((pl.col("device") != "d3") | (pl.col("week") != 4))
-    with pytest.raises(UnsupportedError, match="1 of 200 people are not in all 5 rounds, such as 'd3'"):
+    with pytest.raises(UnsupportedError, match="1 of 200 people is not in all 5 rounds, such as 'd3'"):
         dt.run(config(), table=table)
     with pytest.raises(DataError, match=r"'d0' stands in round '0(\.0)?' more than once"):
         dt.run(config(), table=pl.concat([rounds(), rounds().head(1)]))
@@ -122,7 +122,7 @@ def test_a_second_private_column_that_changes_is_refused_too() -> None:
     del asked["data"]["categories"]
     late = (pl.col("device") == "d7") & (pl.col("week") > 2)
     table = held.with_columns(other=pl.when(late).then(3.0).otherwise(pl.col("other")))
-    with pytest.raises(UnsupportedError, match="'other' changes over rounds for 1 people, such as 'd7': memoized"):
+    with pytest.raises(UnsupportedError, match="'other' changes over rounds for 1 person, such as 'd7': memoized"):
         dt.run(asked, table=table)
 
 
@@ -203,7 +203,7 @@ def test_a_check_looks_at_each_person_once_and_finds_what_breaks_the_claim(
     )
     for table, told in (
         (rounds(), "No problems."),
-        (rounds().with_columns(answer=changed), "changes over rounds for 1 people"),
+        (rounds().with_columns(answer=changed), "changes over rounds for 1 person"),
         (pl.concat([rounds(), rounds().head(1)]), "1 person stands in more than one row of a round"),
     ):
         table.write_csv("t.csv")
@@ -220,7 +220,7 @@ def test_vectors_are_memoized_too() -> None:
     central = dt.run(asked, table=table).evaluation.central
     assert isinstance(central, CentralDP) and "all 3 rounds" in central.neighbours
     steps[-1] = [0.25, 0.25]
-    with pytest.raises(UnsupportedError, match="'step' changes over rounds for 1 people, such as 'd199'"):
+    with pytest.raises(UnsupportedError, match="'step' changes over rounds for 1 person, such as 'd199'"):
         dt.run(asked, table=table.with_columns(step=pl.Series(steps)))
 
 

@@ -63,7 +63,7 @@ def test_a_table_with_a_wrong_row_releases_nothing(change: pl.Expr, wanted: str)
         (2, VALUES, "time goes forward"),
         (1.5, VALUES, "`t` must be a whole number"),
         (True, VALUES, "`t` must be a whole number"),
-        (4, {"toaster": 1.0}, "round 4: 1 devices are not on the roster, first 'toaster'"),
+        (4, {"toaster": 1.0}, "round 4: 1 device is not on the roster, first 'toaster'"),
         (4, {"oven": math.nan}, "round 4: `values` must be numbers"),
         (4, {"oven": -1.0}, "round 4: `values` must be numbers"),
         (4, {"oven": "1"}, "round 4: `values` must be numbers"),

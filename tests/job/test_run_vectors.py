@@ -132,12 +132,12 @@ def changed(row: Any, place: int = 2) -> pl.DataFrame:
 
 
 BAD = [
-    (changed([1.0, 2.0]), r"1 of 400 arrays do not have 4 numbers \(first at rows 3; lengths from 2 to 4\)"),
+    (changed([1.0, 2.0]), r"1 of 400 arrays does not have 4 numbers \(at row 3; lengths from 2 to 4\)"),
     (changed([]), "lengths from 0 to 4"),
-    (changed([1.0, math.nan, 0.0, 0.0]), r"1 of 400 arrays hold a missing, .* \(first at rows 3\)"),
+    (changed([1.0, math.nan, 0.0, 0.0]), r"1 of 400 arrays holds a missing, .* \(at row 3\)"),
     (changed([1.0, math.inf, 0.0, 0.0]), "missing, infinite or NaN"),
     (changed([1.0, None, 0.0, 0.0]), "missing, infinite or NaN"),
-    (changed(None), r"1 values are missing \(first at rows 3\)"),
+    (changed(None), r"1 value is missing \(at row 3\)"),
     (people().with_columns(pl.lit(1.0).alias("gradient")), "type Float64: .*declare `lower` and `upper`"),
     (people().with_columns(pl.lit("x").alias("gradient")), "type String: .vector. needs arrays of numbers"),
     (people().with_columns(pl.Series("gradient", [["a"]] * N)), "needs arrays of numbers"),

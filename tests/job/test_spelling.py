@@ -82,7 +82,7 @@ def test_a_number_is_read_in_its_spelling_or_not_at_all(text: str, how: dict[str
 def test_missing_values_are_spelled_as_declared_and_blanks_always_are(rng: Entropy) -> None:
     table = pl.DataFrame({"secret": ["yes", "no", " NA ", "", "  ", "?"], "code": [1, 2, -99, 3, 4, 5]})
     asked = {"private": "secret", "missing": "none", "categories": ["no", "yes", "none"], "public": ["code"]}
-    with pytest.raises(DataError, match=r"public column 'code': 1 values are missing \(first at rows 3\)"):
+    with pytest.raises(DataError, match=r"public column 'code': 1 value is missing \(at row 3\)"):
         read_survey(DataSection(**asked, missing_spellings=["NA", "?", "-99"]), rng, table=table)
     said = DataSection(**asked, missing_spellings=["NA", "?", "-99"], labels={"code": {"": "0"}})
     assert sorted(read_survey(said, rng, table=table).values) == [0, 1, 2, 2, 2, 2]

@@ -279,20 +279,20 @@ def changed(column: str, row: int, value: Any) -> pl.DataFrame:
 
 
 WRONG: dict[str, tuple[pl.DataFrame, str]] = {
-    "outside the range": (changed("watts", 3, 104.5), r"1 values lie outside .* \[4, 104\] .first at rows 4"),
-    "not a number": (changed("watts", 3, math.nan), "1 values are missing .first at rows 4"),
-    "infinite": (changed("watts", 3, math.inf), "1 values are no numbers .first at rows 4"),
-    "empty": (changed("watts", 3, None), "1 values are missing .first at rows 4"),
+    "outside the range": (changed("watts", 3, 104.5), r"1 value lies outside .* \[4, 104\] .at row 4"),
+    "not a number": (changed("watts", 3, math.nan), "1 value is missing .at row 4"),
+    "infinite": (changed("watts", 3, math.inf), "1 value is no number .at row 4"),
+    "empty": (changed("watts", 3, None), "1 value is missing .at row 4"),
     "twice in a round": (changed("device", 1, "kettle"), "one value in a round .first at rows 1, 2: 'kettle'"),
-    "goes back": (changed("minute", 12, 1).with_row_index().filter(pl.col("index") != 0), "goes back in 1 rows"),
-    "stamp 0": (changed("minute", 3, 0), "1 stamps are not whole numbers 1, 2, .. of rounds .first at rows 4: 0"),
-    "stamp a fraction": (changed("minute", 3, 1.5), "not whole numbers"),
-    "stamp missing": (changed("minute", 3, None), "time column 'minute': 1 values are missing"),
+    "goes back": (changed("minute", 12, 1).with_row_index().filter(pl.col("index") != 0), "goes back in 1 row"),
+    "stamp 0": (changed("minute", 3, 0), "1 stamp is no whole number 1, 2, .. of rounds .at row 4: 0"),
+    "stamp a fraction": (changed("minute", 3, 1.5), "no whole number"),
+    "stamp missing": (changed("minute", 3, None), "time column 'minute': 1 value is missing"),
     "stamp a date": (
         loads().with_columns(minute=pl.date(2024, 1, 1) + pl.duration(days=pl.col("minute"))),
         "has type Date; number the rounds",
     ),
-    "house changes": (changed("house", 3, "west"), "1 devices change a public column .house. .* first 'fridge'"),
+    "house changes": (changed("house", 3, "west"), "1 device changes a public column .house. .* first 'fridge'"),
     "no rows": (loads().clear(), "has no rows"),
     "no column": (loads().rename({"minute": "hour"}), "no column 'minute'"),
 }  # fmt: skip
@@ -350,7 +350,7 @@ def test_an_impossible_stream_gets_one_line(impossible: str) -> None:
 def test_a_graph_of_other_devices_is_refused(tmp_path: Path) -> None:
     config = rehearsal(shuffle={"groups": None, "graph": str(tmp_path / "edges.csv")})
     for edges, message in (
-        ({"a": ["kettle"], "b": ["toaster"]}, "1 devices in the graph are not in the table, first 'toaster'"),
+        ({"a": ["kettle"], "b": ["toaster"]}, "1 device of the graph is not in the table, first 'toaster'"),
         ({"a": ["kettle"]}, "must have two columns"),
     ):
         pl.DataFrame(edges).write_csv(tmp_path / "edges.csv")

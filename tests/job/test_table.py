@@ -104,7 +104,7 @@ def test_a_missing_float_becomes_the_declared_category(rng: Entropy) -> None:
 
 def test_numbers_are_checked_where_the_file_has_them(rng: Entropy) -> None:
     table = survey().with_columns(age=pl.when(pl.col("id") == 5).then(float("inf")).otherwise(pl.col("age")))
-    with pytest.raises(DataError, match=r"column 'age': 1 values are no numbers \(first at rows 6\)"):
+    with pytest.raises(DataError, match=r"column 'age': 1 value is no number \(at row 6\)"):
         read_survey(section(), rng, table=table, numbers=["age"])
 
 

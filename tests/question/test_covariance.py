@@ -141,7 +141,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(changes: dict[str, Any], me
 
 
 def test_a_second_number_outside_its_range_is_counted(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"private column 'y': 1 values lie outside the declared \[0, 5\]"):
+    with pytest.raises(DataError, match=r"private column 'y': 1 value lies outside the declared \[0, 5\]"):
         dt.run(
             CONFIG, table=TABLE.with_columns(y=pl.when(pl.col("id") == 3).then(9.0).otherwise("y")), ledger=tmp_path
         )

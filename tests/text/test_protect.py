@@ -406,6 +406,34 @@ def test_a_limit_on_sentences_hides_no_document_from_the_ledger(
     assert (found["epsilon"], found["whole_document_epsilon"]) == (8.0, {"value": 32.0})
 
 
+def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def progress(step: str, done: int, total: int) -> None:
+        if step == "protect documents" and done == 5:
+            raise KeyboardInterrupt
+
+    def interrupted(*given: object, **named: object) -> object:
+        return release_documents(*given, **{**named, "progress": progress})  # type: ignore[arg-type]
+
+    monkeypatch.chdir(tmp_path)
+    encoder = SVDEncoder.fit(PUBLIC, dimension=6)
+    (tmp_path / "c.npz").write_bytes(candidates_bytes(small_candidates(encoder), encoder))
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps({"text": one.sentences}) + "\n" for one in PRIVATE))
+    given = "p.jsonl --candidates c.npz --epsilon 4 --ledger ledger --out r.csv"
+    protect = ["text", "protect", *given.split()]
+    with monkeypatch.context() as patch:
+        patch.setattr("dovetail.text.release.release_documents", interrupted)
+        assert invoke(protect) == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and "no file was written; what was drawn is in the ledger" in said
+        assert not Path("r.csv").exists() and len(list(Path("ledger/unfinished").iterdir())) == 1
+        assert invoke([*protect, "--seed", "1"]) == 1
+        assert capsys.readouterr().err == "error: interrupted; nothing was written.\n"
+    assert invoke([*protect, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == 12 and not [*Path("ledger/unfinished").iterdir()]
+
+
 def test_the_plan_answers_by_what_is_drawn_and_asks_a_little_more_than_the_papers_rows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

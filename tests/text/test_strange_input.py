@@ -136,6 +136,6 @@ def test_all_faults_stand_in_one_line_and_rows_are_left_out_when_asked(tmp_path:
 def test_a_document_with_a_separator_that_nobody_quoted_is_counted(tmp_path: Path) -> None:
     place = tmp_path / "d.csv"
     place.write_text("id,text\n1,One.\n2,Two, three.\n3,Four.\n")
-    with pytest.raises(DataError, match="1 rows have more fields than the 2 of the header"):
+    with pytest.raises(DataError, match="1 row has more fields than the 2 of the header"):
         read_documents(place)
     assert [one.sentences for one in read_documents(place, drop_bad=True).documents] == [("One.",), ("Four.",)]

@@ -99,7 +99,7 @@ def test_times_may_be_seconds_or_iso_text() -> None:
         ("time,x,y\n1,NaN,3\n2,1,1\n", "no numbers"),
         ("time,x,y\nnoon,1,3\n", "neither seconds nor an ISO"),
         ("time,x,y\n1372636800000,1,3\n1372636815000,1,4\n", "in milliseconds instead of seconds"),
-        ("trace,time,x,y\n,1,1,3\n", "name no trace"),
+        ("trace,time,x,y\n,1,1,3\n", "names no trace"),
     ],
 )
 def test_a_table_that_holds_no_traces_is_refused(text: str, word: str) -> None:
@@ -137,9 +137,9 @@ def test_all_faults_are_in_one_line_and_bad_points_are_left_out_and_counted(
     Path("bad.csv").write_text("\n".join([*rows, *faults]) + "\n")
     line = refused(capsys, "fit", "bad.csv", "--out", "prior.json")
     for what in (
-        "1 points name no trace (first at rows 91)", "1 points have a time that is neither seconds nor an ISO time",
+        "1 point names no trace (at row 91)", "1 point has a time that is neither seconds nor an ISO time",
         "2 points have no numbers as latitude or longitude (first at rows 93, 96)",
-        "1 points have a latitude outside", "1 points repeat a time of their trace (first at rows 95)", "--drop-bad",
+        "1 point has a latitude outside", "1 point repeats a time of the same trace (at row 95)", "--drop-bad",
     ):  # fmt: skip
         assert what in line
     assert invoke(["trace", "fit", "bad.csv", "--out", "prior.json", "--drop-bad", "--json"]) == 0

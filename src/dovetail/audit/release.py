@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from dovetail.audit.claim import audit_claim
 from dovetail.core.checks import not_negative, probability, refuse, whole
-from dovetail.core.display import downward
+from dovetail.core.display import counted, downward, upward
 from dovetail.core.errors import DataError, DovetailError, UnsupportedError
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import Question
@@ -201,7 +201,8 @@ def _ledger(release: Release) -> Iterator[Check]:
     enough = math.isclose(total, epsilon, rel_tol=SAME) if alone else total >= epsilon * (1.0 - SAME)
     holds = enough and 1 <= stated["releases"] <= stated["number"]
     words = (
-        f"{stated['releases']} releases about these people, in total epsilon {total:g}; this one costs {epsilon:g}"
+        f"{counted(stated['releases'], 'release')} about these people, in total epsilon {upward(total)}; "
+        f"this one costs {upward(epsilon)}"
     )
     yield Check("ledger", "holds" if holds else "fails", f"{words}.", "a total that forgets this release")
 

@@ -30,6 +30,7 @@ from dovetail.cli.options import (
 from dovetail.cli.output import Facts, Force, Grid, Json, Seed, description_of, entropy_of, show, write_whole
 from dovetail.cli.progress import progress_bar
 from dovetail.cli.stages import GroupOptions, shuffle_section
+from dovetail.core.display import upward
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 from dovetail.core.extras import require
@@ -306,7 +307,7 @@ def _facts(document: dict[str, Any]) -> Facts:
         "chance": percent(document["chance"])
         + (f"; the attack alone {percent(document['alone'])}" if document["mounted"] == BLIND_GUESS else ""),
         "vulnerable": f"{percent(document['vulnerable'])} {often}" if none is None else f"none: {none}",
-        "mechanism": f"{document['randomizer']}, ε = {document['epsilon']:g}; {shuffler}",
+        "mechanism": f"{document['randomizer']}, ε = {upward(document['epsilon'])}; {shuffler}",
         "attacked": f"{document['targets']:,} of {document['n']:,} people; {document['shuffles']:,} orders, "
         f"{document['randomizations']:,} release{'s' * (document['randomizations'] > 1)} in each",
     }

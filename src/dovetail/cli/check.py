@@ -13,6 +13,7 @@ import typer
 
 from dovetail.cli.output import Force, Full, Json, Paste, check_free, show, write_text
 from dovetail.cli.progress import progress_bar
+from dovetail.core.display import counted
 from dovetail.core.errors import ParameterError
 from dovetail.core.settings import split_names
 
@@ -209,9 +210,9 @@ def _document(found: TableCheck, target: Path) -> dict[str, Any]:
 
 
 def _blocks(found: TableCheck, target: Path, *, full: bool) -> Iterator[str | Paste]:
-    from dovetail.table.columns import SHOWN, many
+    from dovetail.table.columns import SHOWN
 
-    yield f"{found.path}: {found.n:,} rows, {many(len(found.columns), 'column')} looked at"
+    yield f"{found.path}: {counted(found.n, 'row')}, {counted(len(found.columns), 'column')} looked at"
     for status, title in _TITLES.items():
         problems = [problem for problem in found.problems if problem.status == status]
         if problems:
@@ -258,7 +259,8 @@ def _promises(said: dict[str, Any]) -> Iterator[str]:
     people = f"{said['batch']:,} people" if said["batch"] == said["n"] else f"{said['batch']:,} in the smallest group"
     honest = "" if said["honest"] == said["batch"] else f", {said['honest']:,} of them honest"
     yield (
-        f"epsilon {upward(said['epsilon'])} with delta {said['delta']:g} of everything that is released ({people}"
+        f"epsilon {upward(said['epsilon'])} with delta {upward(said['delta'])} of everything that is released "
+        f"({people}"
         f"{honest}); no proof can promise less than {downward(said['attack_lower'])}"
     )
 

@@ -81,7 +81,7 @@ def _blocks(found: MechanismComparison) -> Iterator[str | Grid]:
 
 def _question(found: MechanismComparison) -> Iterator[str]:
     people = f"{found.n:,} people" + ("" if found.honest == found.n else f" ({found.honest:,} honest)")
-    yield f"{people}, {found.k:,} values, 95 % error of a share {found.error:g}, delta {found.delta:.3g}."
+    yield f"{people}, {found.k:,} values, 95 % error of a share {found.error:g}, delta {upward(found.delta)}."
     yield f"Uniform prior: a blind guess is right with probability {percent(1 / found.k)}."
     yield ""
 
@@ -284,7 +284,7 @@ def _ways(document: dict[str, Any]) -> Iterator[str | Grid]:
         rows.append((WORDS[way], *_composed_cells(found)))
         for one in found.get("each", ()):
             rows.append((f"  {one['question']}: {one['n']:,} people", *_composed_cells(one)))
-    title = f"{document['n']:,} people, delta {document['delta']:g}{times}"
+    title = f"{document['n']:,} people, delta {upward(document['delta'])}{times}"
     yield Grid(title, ("collected", "budget", "epsilon", "attack", "protection"), rows)
     yield (
         "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; "

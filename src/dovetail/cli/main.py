@@ -126,9 +126,8 @@ def _in_one_line(message: str) -> str:
     """
     text = " ".join(message.split()).replace(": Value error, ", ": ")
     text = re.sub(r", unable to parse string as an? \w+", "", text)
-    return text.replace("Input should be a valid integer", "must be a whole number").replace(
-        "Input should be a valid", "must be a"
-    )
+    text = text.replace("Input should be a valid integer", "must be a whole number")
+    return text.replace("Input should be a valid", "must be a").replace("Input should be", "must be")
 
 
 def _as_typed(message: str, arguments: list[str]) -> str:

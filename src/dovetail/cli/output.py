@@ -143,6 +143,15 @@ def after_writing(target: Path) -> Iterator[None]:
         raise StorageError(f"standard output cannot be written ({error.strerror}); {target} is complete.") from None
 
 
+@contextmanager
+def interruptible(kept: str) -> Iterator[None]:
+    """Say what is kept, and how to go on, where work is interrupted that need not begin anew."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StorageError(f"interrupted; {kept}.") from None
+
+
 def entropy_of(seed: int | None) -> Entropy:
     """The operating system's randomness, unless a simulation was asked for."""
     from dovetail.core.entropy import simulation, system_entropy

@@ -27,7 +27,7 @@ from dovetail.cli.output import (
     write_text,
 )
 from dovetail.cli.progress import progress_bar, tell
-from dovetail.core.display import downward, guess_in_words, people_in_words
+from dovetail.core.display import counted, downward, guess_in_words
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.core.question import QUESTIONS
 from dovetail.report.number_format import ABSENT, Unit, upward
@@ -74,7 +74,11 @@ def plan_dummies(asked: dict[str, Any], *, out: Path | None, full: bool, as_json
     from dovetail.report.document import to_jsonable
 
     rows = _first(trusting_rows(plan), ("protection", "trust", "but", "epsilon", "error"), full=full)
-    show(to_jsonable(document), Facts(f"Plan for {people_in_words(plan.n)}, {TITLES[trust]}", rows), as_json=as_json)
+    show(
+        to_jsonable(document),
+        Facts(f"Plan for {counted(plan.n, 'person', 'people')}, {TITLES[trust]}", rows),
+        as_json=as_json,
+    )
 
 
 def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[str, str]:
@@ -119,7 +123,9 @@ def plan_question_verb(
     from dovetail.report.document import to_jsonable
 
     rows = _first(question_rows(plan), ("protection", "question", "epsilon0", "epsilon", "error"), full=full)
-    show(to_jsonable(document), Facts(f"Plan for {people_in_words(plan.people.n)}", rows), as_json=as_json)
+    show(
+        to_jsonable(document), Facts(f"Plan for {counted(plan.people.n, 'person', 'people')}", rows), as_json=as_json
+    )
 
 
 def _checked(asked: dict[str, Any], settings: dict[str, Any]) -> str:
@@ -332,7 +338,7 @@ def _with_a_table(out: Path | None) -> str:
 
 
 def _blocks(plan: CollectionPlan, *, out: Path | None, full: bool) -> Iterator[str | Facts | Grid]:
-    title = f"Plan for {people_in_words(plan.requirements.n)}"
+    title = f"Plan for {counted(plan.requirements.n, 'person', 'people')}"
     if not full:
         yield Facts(title, short_plan_rows(plan))
         yield "--full prints the trade-off, other randomizers and every error."
@@ -471,7 +477,7 @@ def _question_blocks(document: dict[str, Any]) -> Iterator[str | Grid]:
         rows.append((WORDS[ask], *losses, way["verdict"]["word"], *errors))
     heads = ("asked", "budget", "epsilon", "attack", "protection", *(f"± {column}" for column in columns))
     chosen = list(document["ways"]).index(document["ask"])
-    yield Grid(f"{document['n']:,} people{group}{honest}, delta {document['delta']:g}", heads, rows, chosen)
+    yield Grid(f"{document['n']:,} people{group}{honest}, delta {upward(document['delta'])}", heads, rows, chosen)
     yield (
         "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; "
         "protection: if the shuffler and the people counted on are honest; ±: how "
@@ -531,7 +537,8 @@ def _plan_strings(
         "never found": "a string that nobody holds",
         "protection": verdict.sentence(),
         **numbered(warnings_of(delta, n)),
-        "promise": f"ε = {epsilon:g} with δ = {delta:g} for the whole search; the shuffler makes the noise",
+        "promise": f"ε = {upward(epsilon)} with δ = {upward(delta)} for the whole search; the shuffler makes "
+        "the noise",
         "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {dummies.reach + 1} reports",
         "messages": f"1 a person, and {257 * dummies.reach:,} dummies for each beginning that goes on",
     }  # fmt: skip

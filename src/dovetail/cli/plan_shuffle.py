@@ -13,6 +13,7 @@ import typer
 from dovetail.cli.options import ShufflerSettings, TableOptions, as_share, chosen
 from dovetail.cli.output import Facts, Force, Grid, Json, check_free, show, write_text
 from dovetail.cli.progress import tell
+from dovetail.core.display import upward
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _blocks(found: Frontier, document: dict[str, Any]) -> Iterator[str | Grid]:
     shown = frontier_table(document)
     yield (
         f"{found.n:,} people in {found.regions} regions; simulated values, {100.0 * found.agree:g} % of a region "
-        f"agree; epsilon {found.epsilon:g}; a blind guess is right for {100.0 * found.chance:.1f} %."
+        f"agree; epsilon {upward(found.epsilon)}; a blind guess is right for {100.0 * found.chance:.1f} %."
     )
     yield Grid("", tuple(shown.columns), [tuple(row) for row in shown.rows])
     yield from (*shown.notes, found.sentence[:1].upper() + found.sentence[1:])

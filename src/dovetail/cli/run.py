@@ -79,7 +79,8 @@ def _run(
     document = report.document()
     if dossier:
         write_dossier(document, target, force=force)
-    drawn = [] if engine is None else ["--engine", engine]
+    given = {"--engine": engine, "--workers": workers, "--master": master, "--ledger": ledger}
+    drawn = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     after = ["dovetail", "run", str(config), *drawn, "--out", f"{config.stem}-release"]
     if engine is None:
         after = _to_release(config) or after

@@ -24,6 +24,7 @@ from dovetail.cli.options import (
 )
 from dovetail.cli.output import Facts, Force, Grid, Json, Seed, description_of, entropy_of, show, write_reports
 from dovetail.cli.progress import tell
+from dovetail.core.display import upward
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.missing import Missing
@@ -133,7 +134,7 @@ def _document(n: int, local: LocalDP, description: dict[str, Any], out: Path) ->
 
 def _rows(n: int, local: LocalDP, out: Path) -> dict[str, str]:
     caution = {"caution": "; ".join(local.caveats)} if local.caveats else {}
-    return {"reports": f"{n:,} in {out}", "local epsilon": f"{local.epsilon:g}", "source": local.source, **caution}
+    return {"reports": f"{n:,} in {out}", "local epsilon": upward(local.epsilon), "source": local.source, **caution}
 
 
 # `dovetail shuffle`: the stage in between on a file of reports.

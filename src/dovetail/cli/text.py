@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dovetail.cli.options import add_verbs, as_share, verb_group
-from dovetail.cli.output import Facts, Force, Grid, Json, Seed, check_free, entropy_of, show, write_text, write_whole
+from dovetail.cli.output import (
+    Facts,
+    Force,
+    Grid,
+    Json,
+    Seed,
+    check_free,
+    entropy_of,
+    interruptible,
+    show,
+    write_text,
+    write_whole,
+)
 from dovetail.cli.progress import progress_bar, tell
 from dovetail.core.checks import share
 from dovetail.core.display import upward
@@ -210,7 +222,7 @@ def _plan(
     }  # fmt: skip
     rows = {
         "good candidates": f"{b:,} of {candidates:,}, leading by {depth:g} sentences",
-        "epsilon of a sentence": f"{spent:.6g}",
+        "epsilon of a sentence": upward(spent),
         "a good one is released with probability": f"{reached:.4f}",
     }
     show(document, Facts("Plan", rows), as_json=as_json)
@@ -418,7 +430,8 @@ def _protect(
     mechanism = DeepCandidate.of(public, epsilon=epsilon, utility=utility, selection=selection)
     limit = None if most_sentences is None else MOST_SENTENCES  # the ledger knows documents before they are cut
     private = columns.read(documents, limit)
-    with progress_bar(hidden=as_json) as progress:
+    kept = "no file was written; what was drawn is in the ledger, and the same command goes on from there"
+    with interruptible(kept if seed is None else "nothing was written"), progress_bar(hidden=as_json) as progress:
         made = release_documents(
             private, mechanism, encoder, ledger=ReleaseLedger.default() if ledger is None else ReleaseLedger(ledger),
             rng=entropy_of(seed), most_sentences=most_sentences, new_release=new_release, progress=progress,

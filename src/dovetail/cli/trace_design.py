@@ -14,7 +14,7 @@ import typer
 from dovetail.cli.options import as_share
 from dovetail.cli.output import Facts, Force, Json, show, write_text
 from dovetail.cli.progress import progress_bar, tell
-from dovetail.core.display import upward
+from dovetail.core.display import downward, upward
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.ledger.files import read_json
 
@@ -327,7 +327,7 @@ def guarantee_facts(title: str, document: dict[str, Any]) -> Facts:
         "that is": document["meaning"],
         **_beside(document),
         "releases counted": str(document["releases"]),
-        "epsilon": f"{text(document['epsilon'])} at delta {document['delta']:g}",
+        "epsilon": f"{text(document['epsilon'])} at delta {upward(document['delta'])}",
         "posterior odds": f"{text(odds['10 %'])} with chance 10 %, {text(odds['1 %'])} with chance 1 %",
         **{f"mu, {name}": text(value) for name, value in document["by_adversary"].items()},
         "secrets": f"{len(document['secrets']):,}",
@@ -672,8 +672,8 @@ def _row(one: Any) -> dict[str, Any]:
 
 def _loss_facts(document: dict[str, Any]) -> Facts:
     rows = {
-        "loss, J": f"{document['loss']['lower']:.5g} to {document['loss']['upper']:.5g}",
-        "worst move of the secret": f"{document['box_loss']:.5g}",
+        "loss, J": f"{downward(document['loss']['lower'])} to {upward(document['loss']['upper'])}",
+        "worst move of the secret": upward(document["box_loss"]),
         "mu, radius 1": upward(document["mu"]),
         "posterior width": f"{document['posterior_width']:.4f}",
     }

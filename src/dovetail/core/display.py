@@ -262,13 +262,13 @@ def chance_in_words(chance: float) -> str:
     return f"1 in {strip(quantize(many, 2 - many.adjusted(), ROUND_FLOOR))}"
 
 
-def people_in_words(n: int) -> str:
-    """How many people, one of them in the singular.
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """So many things in words: `one` of them, or `many`, by default the same word with an s.
 
-    >>> people_in_words(1), people_in_words(6366)
-    ('1 person', '6,366 people')
+    >>> counted(1, "row"), counted(2, "row"), counted(6366, "person", "people"), counted(1, "value is", "values are")
+    ('1 row', '2 rows', '6,366 people', '1 value is')
     """
-    return "1 person" if n == 1 else f"{n:,} people"
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def error_in_words(error: float, *, share: bool) -> str:

@@ -24,7 +24,7 @@ from dovetail.engine.orders import Arrangement, Codes, Keys, Marks, codes_of, la
 from dovetail.engine.processes import Blobs, Engine, Summary
 from dovetail.engine.processes import TaskSource as Source
 from dovetail.engine.publication import digest_of, need_memory
-from dovetail.engine.rows import Prints, Reader, Rows, Sealer, Secret, low_words
+from dovetail.engine.rows import Prints, Reader, Rows, Sealer, Secret, in_words, low_words
 from dovetail.job.messages import Message, Part, Tallies, count
 from dovetail.ledger.files import write_whole
 from dovetail.table.reader import in_several_rows
@@ -150,7 +150,7 @@ class Census:
         columns = " or ".join(repr(name) for name in reader.columns)
         names = {"person": reader.person, "group": columns}
         for sentence, rows in totals["wrong"].items():
-            raise DataError(f"{sentence.format(n=rows, **names)}; correct the table: nothing was released.")
+            raise DataError(f"{in_words(sentence, rows, **names)}; correct the table: nothing was released.")
         twice = sum(part["twice"] for part in parts)
         if twice:
             raise DataError(

@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.entropy import KEY_BYTES, encrypt_blocks, keyed_prints, purpose_key
 from dovetail.core.errors import DataError, StorageError
 from dovetail.core.keyed_hash import keyed_hashes
@@ -81,14 +81,27 @@ def _hashes(text: pl.Series, key: bytes, size: int) -> NDArray[np.uint8]:
 
 
 MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, NO_ARRAY, MISSING_GROUP = (
-    "{n:,} rows have no person in column {person!r}",
-    "private column {private!r}: {n:,} values are missing",
-    "private column {private!r}: {n:,} values are not among the declared categories",
-    "private column {private!r}: {n:,} values are no numbers",
-    "private column {private!r}: {n:,} values lie outside the declared range",
-    "private column {private!r}: {n:,} values are no arrays of as many finite numbers as `dimension` says",
-    "public column {group}: {n:,} values are missing",
+    "{rows_have} no person in column {person!r}",
+    "private column {private!r}: {values_are} missing",
+    "private column {private!r}: {values_are} not among the declared categories",
+    "private column {private!r}: {no_numbers}",
+    "private column {private!r}: {values_lie} outside the declared range",
+    "private column {private!r}: {no_arrays} of as many finite numbers as `dimension` says",
+    "public column {group}: {values_are} missing",
 )
+
+
+def in_words(sentence: str, rows: int, **names: str) -> str:
+    """One of these sentences, about so many rows."""
+    words = {
+        "rows_have": counted(rows, "row has", "rows have"),
+        "values_are": counted(rows, "value is", "values are"),
+        "values_lie": counted(rows, "value lies", "values lie"),
+        "no_arrays": counted(rows, "value is no array", "values are no arrays"),
+        "no_numbers": counted(rows, "value is no number", "values are no numbers"),
+    }
+    return sentence.format(**words, **names)
+
 
 _HALF = np.uint64(0xFFFFFFFF)
 BETWEEN = "\x1f"  # the columns of a label

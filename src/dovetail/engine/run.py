@@ -53,7 +53,7 @@ from dovetail.job.questions import QuestionsConfig, description_of, questions_of
 from dovetail.job.rehearse import ReleasedTable, rehearse, write_report
 from dovetail.job.run import keep_apart, settings_of
 from dovetail.ledger.files import check_target
-from dovetail.ledger.releases import LedgerEntry, ReleaseLedger
+from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, other_terms
 from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
 from dovetail.report.html import render_html
 
@@ -360,11 +360,7 @@ class _Run:
 
     def _refuse_repeats(self, same: list[LedgerEntry], related: list[LedgerEntry], people: Any) -> None:
         if same:
-            raise UnsupportedError(
-                f"These private values were released before ({len(same)} times, epsilon "
-                f"{sum(one.epsilon for one in same):g} in all) under other terms; a fresh draw adds its budget to "
-                "that: use --new-release if you mean it."
-            )
+            raise other_terms(same)
         if any(not one.manifest and self.ledger.same_people(one, people) for one in related):
             raise UnsupportedError(
                 "Exactly these people were released before without --engine, where tables are recognised in another "

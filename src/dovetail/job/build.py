@@ -16,6 +16,7 @@ from dovetail.account.compose import PATTERN
 from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
 from dovetail.account.gaussian_dummies import Message, message_for
 from dovetail.core.checks import nearest
+from dovetail.core.display import counted
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ConfigError, DataError, ParameterError, UnsupportedError
 from dovetail.core.extras import pl
@@ -392,7 +393,8 @@ def constant_rows(data: DataSection, table: Any, *, time: str, further: Sequence
     absent = people.filter(pl.col("rounds") < rounds)["0"]
     if len(absent):
         raise UnsupportedError(
-            f"[memoize] {len(absent):,} of {people.height:,} people are not in all {rounds:,} rounds, such as "
+            f"[memoize] {len(absent):,} of {people.height:,} people {'is' if len(absent) == 1 else 'are'} not in "
+            f"all {rounds:,} rounds, such as "
             f"{absent[0]!r}: each is hidden only among those who take part in the same rounds. Run each such set of "
             "people by itself, or leave these people out by a rule that does not depend on values."
         )
@@ -410,7 +412,8 @@ def _as_text(column: Any) -> Any:
 def _refuse_changed(name: str, who: Any, *, private: bool) -> None:
     if not len(who):
         return
-    what = f"[memoize] column {name!r} changes over rounds for {len(who):,} people, such as {who[0]!r}"
+    whose = counted(len(who), "person", "people")
+    what = f"[memoize] column {name!r} changes over rounds for {whose}, such as {who[0]!r}"
     if private:
         raise UnsupportedError(
             f"{what}: memoized answers promise nothing then. {PATTERN} Freeze the first value, or run the rounds "

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.checks import nearest
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import ConfigError, DataError, DovetailError
 from dovetail.core.guarantee import CentralDP
@@ -246,7 +246,7 @@ def _public(column: Column, series: pl.Series, data: DataSection, *, number: boo
     where = column_called(column.name)
     if column.missing:
         yield Problem(
-            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
+            missing_values(column.missing, column.n), f"{where}, {first_rows(absent(series))}",
             "give them a label, or leave these people out", Status.STOPS,
             (Fix('call them "not stated"', (), column.name, (("", NOT_STATED),)),),
         )  # fmt: skip
@@ -270,7 +270,7 @@ def _column_categories(column: Column, series: pl.Series, data: DataSection, ask
         named = {} if data.categories is None else {"categories": tuple(dict.fromkeys((*data.categories, ABSENT)))}
         own = choose("count them as a category of their own", missing=ABSENT, **named)
         yield Problem(
-            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}",
+            missing_values(column.missing, column.n), f"{where}, {first_rows(absent(series))}",
             "count them as a category, or leave these people out", Status.STOPS, (own, DROP),
         )  # fmt: skip
     elif column.missing:
@@ -288,7 +288,8 @@ def _column_categories(column: Column, series: pl.Series, data: DataSection, ask
         people = int(column.values.filter(pl.col("text").is_in(list(found)))["count"].sum())
         labels = list(dict.fromkeys(found.values()))
         yield Problem(
-            f"{people:,} values are spelled otherwise than {quoted(labels)}: {quoted(list(found))}", where,
+            f"{counted(people, 'value is', 'values are')} spelled otherwise than {quoted(labels)}: "
+            f"{quoted(list(found))}", where,
             f"map them in {labels_header(name)}", Status.STOPS, _as_one(name, found), tuple(found),
         )  # fmt: skip
     yield from undeclared(column, found, asked, gap=data.missing != "refuse")
@@ -310,7 +311,7 @@ def _number(column: Column, series: pl.Series, data: DataSection, asked: Declare
     where = column_called(column.name)
     if column.missing and data.missing == "refuse":
         yield Problem(
-            missing_values(column.missing, column.n), f"{where}, {first_rows(series.is_null())}", NO_NUMBER,
+            missing_values(column.missing, column.n), f"{where}, {first_rows(absent(series))}", NO_NUMBER,
             Status.STOPS, (DROP, as_answers(local=asked.trust == "local")),
         )  # fmt: skip
     elif column.missing:
@@ -334,7 +335,8 @@ def _spelled(column: Column, data: DataSection) -> tuple[Column, list[Problem]]:
         return column, list(not_numbers(column, where=where, private=private, role=True, gap=gap))
     other = column.values.drop("number").join(seen.values.select("text", "number"), on="text", how="left")
     problem = Problem(
-        f"{int(bad['count'].sum()):,} values are no numbers as [data] spells them, {spelling_of(data)}",
+        f"{counted(int(bad['count'].sum()), 'value is no number', 'values are no numbers')} as [data] spells them, "
+        f"{spelling_of(data)}",
         column_called(column.name), f"they are numbers with {spelling_of(own)}", Status.STOPS,
         (choose("read numbers so", **own.model_dump(include={"decimal", "thousands", "units"})),),
     )  # fmt: skip

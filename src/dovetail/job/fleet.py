@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import not_negative_or_infinite, real, refuse, whole
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
@@ -159,7 +159,9 @@ def values_on_roster(fleet: Fleet, values: Mapping[Any, float]) -> tuple[Present
     """Who has a value, and the values in roster order."""
     unknown = [device for device in values if device not in fleet.places]
     if unknown:
-        raise DataError(f"{len(unknown):,} devices are not on the roster, first {unknown[0]!r}.")
+        raise DataError(
+            f"{counted(len(unknown), 'device is', 'devices are')} not on the roster, first {unknown[0]!r}."
+        )
     x = np.array([_number(value) for value in values.values()], dtype=np.float64)
     _refuse_outside(fleet, "values", x, list(values))
     places = np.array([fleet.places[device] for device in values], np.int64)
@@ -216,7 +218,10 @@ def _places(fleet: Fleet, device: pl.Series) -> pl.Series:
         raise DataError(f"devices must be {roster.dtype} as on the roster, got {device.dtype}.") from None
     unknown = device.filter(places.is_null())
     if len(unknown):
-        raise DataError(f"{len(unknown):,} rows name devices that are not on the roster, first {unknown[0]!r}.")
+        raise DataError(
+            f"{counted(len(unknown), 'row names', 'rows name')} devices that are not on the roster, first "
+            f"{unknown[0]!r}."
+        )
     return places
 
 
@@ -237,7 +242,8 @@ def _refuse_repeated(fleet: Fleet, times: Places, places: Places) -> None:
     if twice.any():
         first = int(np.flatnonzero(twice)[0])
         raise DataError(
-            f"a device must report once a round; {int(twice.sum()):,} rows repeat one, the first "
+            f"a device must report once a round; {counted(int(twice.sum()), 'row repeats', 'rows repeat')} one, "
+            "the first "
             f"{fleet.roster[places[first]]!r} in round {times[first]}."
         )
 

@@ -18,7 +18,7 @@ from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose_upper
 from dovetail.account.rounds import ShuffledRound
 from dovetail.core.certified import Bracket
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DataError, UnsupportedError
 from dovetail.core.estimate import Estimate
@@ -55,10 +55,10 @@ from dovetail.table.reader import (
     numeric,
     read_pairs,
     refuse_missing,
-    rows_of,
     table_of,
 )
 from dovetail.table.released import describe_reports, from_columns, to_columns
+from dovetail.table.spelling import at_rows
 from dovetail_protocol.budget import cost, round_up_to_double
 
 # From a table with stamps to a stream: a public roster of devices, and their values round by round.
@@ -146,8 +146,9 @@ def _stamps(column: pl.Series) -> pl.Series:
     if wrong.any():
         rows = wrong.arg_true()
         raise DataError(
-            f"time column {column.name!r}: {len(rows):,} stamps are not whole numbers 1, 2, .. of rounds (first at "
-            f"rows {rows_of(rows)}: {numbers[rows[0]]:g})."
+            f"time column {column.name!r}: "
+            f"{counted(len(rows), 'stamp is no whole number', 'stamps are not whole numbers')} "
+            f"1, 2, .. of rounds ({at_rows(rows)}: {numbers[rows[0]]:g})."
         )
     return numbers.cast(pl.Int64).alias("time")
 
@@ -157,8 +158,9 @@ def _refuse_twice(rows: pl.DataFrame, data: DataSection) -> None:
     if repeated.any():
         first = repeated.arg_true()
         raise DataError(
-            f"{len(first):,} rows give a device of {data.person!r} more than one value in a round (first at rows "
-            f"{rows_of(first)}: {rows['device'][first[0]]!r} in round {rows['time'][first[0]]}); keep one row each."
+            f"{counted(len(first), 'row gives', 'rows give')} a device of {data.person!r} more than one value in a "
+            "round "
+            f"({at_rows(first)}: {rows['device'][first[0]]!r} in round {rows['time'][first[0]]}); keep one row each."
         )
 
 
@@ -168,8 +170,9 @@ def _refuse_backwards(rows: pl.DataFrame, data: DataSection) -> None:
     if back.any():
         first = back.arg_true()
         raise DataError(
-            f"time column {data.time!r} goes back in {len(first):,} rows of a device (first at rows "
-            f"{rows_of(first)}: {rows['device'][first[0]]!r}, to {rows['time'][first[0]]}); if the stamps are right, "
+            f"time column {data.time!r} goes back in {counted(len(first), 'row')} of a device "
+            f"({at_rows(first)}: {rows['device'][first[0]]!r}, to {rows['time'][first[0]]}); if the stamps are "
+            "right, "
             "sort the table by time."
         )
 
@@ -179,7 +182,8 @@ def _refuse_changes(devices: pl.DataFrame, data: DataSection) -> None:
     if changing.any():
         names = devices["device"].filter(changing)
         raise DataError(
-            f"{names.n_unique():,} devices change a public column ({', '.join(data.public)}) from row to row, first "
+            f"{counted(names.n_unique(), 'device changes', 'devices change')} a public column "
+            f"({', '.join(data.public)}) from row to row, first "
             f"{names[0]!r}; public facts about a device stay the same in a stream."
         )
 
@@ -191,7 +195,9 @@ def _edges(path: str, roster: tuple[str, ...]) -> pl.DataFrame:
         unknown = column.filter(~column.is_in(list(roster)))
         if len(unknown):
             raise DataError(
-                f"{path}: {unknown.n_unique():,} devices in the graph are not in the table, first {unknown[0]!r}."
+                f"{path}: {counted(unknown.n_unique(), 'device of the graph is', 'devices of the graph are')} not in "
+                f"the table, first "
+                f"{unknown[0]!r}."
             )
     return edges
 

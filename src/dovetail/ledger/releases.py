@@ -25,7 +25,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute, upward
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import LocalDP
@@ -322,7 +322,7 @@ class ReleaseLedger:
         same = [entry for entry in entries if entry.table == table]
         exact = [entry for entry in same if entry.request == terms and entry.is_what(request)]
         if same and not exact and not new_release:
-            raise _other_terms(same)
+            raise other_terms(same)
         people = _prints(request.people, key)
         related = [entry for entry in entries if entry.table == table or self._meets(entry, people)]
         if exact and not new_release:
@@ -380,7 +380,7 @@ class ReleaseLedger:
         same = [entry for entry in entries if entry.table == fingerprint(table, key)]
         exact = [entry for entry in same if entry.request == fingerprint(terms, key)]
         if same and not exact:
-            raise _other_terms(same)
+            raise other_terms(same)
         return exact[-1] if exact else None
 
     def spent(self, people: list[str], entries: list[LedgerEntry]) -> list[Fraction]:
@@ -509,11 +509,12 @@ class ReleaseLedger:
         self._store.put(entry.number, {**record, "alpha": repr(entry.alpha)}, fill)
 
 
-def _other_terms(same: list[LedgerEntry]) -> UnsupportedError:
+def other_terms(same: list[LedgerEntry]) -> UnsupportedError:
+    """The refusal to draw a table afresh that these releases are of."""
     spent = sum(entry.epsilon for entry in same)
     return UnsupportedError(
-        f"These private values were released before ({len(same)} times, epsilon {spent:g} in all) under other terms; "
-        "a fresh draw adds its budget to that: use --new-release if you mean it."
+        f"These private values were released before ({counted(len(same), 'time')}, epsilon {upward(spent)} in "
+        "all) under other terms; a fresh draw adds its budget to that: use --new-release if you mean it."
     )
 
 

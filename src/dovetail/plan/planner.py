@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, Literal
 
 from dovetail.core.checks import MOST_PEOPLE, refuse, whole
-from dovetail.core.display import Display, Grid, displayed_by, error_in_words, people_in_words, upward
+from dovetail.core.display import Display, Grid, counted, displayed_by, error_in_words, upward
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.progress import Progress, silent
@@ -47,7 +47,7 @@ from dovetail.plan.search import (
 
 def show_plan(plan: Any) -> Display:
     """A `CollectionPlan` in words."""
-    name, people = plan.randomizer.name, people_in_words(plan.requirements.n)
+    name, people = plan.randomizer.name, counted(plan.requirements.n, "person", "people")
     error = _error(plan, plan.error95)
     what = "one share" if plan.requirements.question == "frequency" else "the mean"
     promised = f"epsilon {upward(plan.epsilon)} at delta {upward(plan.central.delta)}"

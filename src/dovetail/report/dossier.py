@@ -63,7 +63,7 @@ def _rows(document: Document) -> list[tuple[str, float, float]]:
 def _promises(document: Document) -> list[str]:
     found = []
     for who, epsilon, delta in _rows(document):
-        number = f"epsilon {upward(epsilon)}, delta {delta:g}" if math.isfinite(epsilon) else "no guarantee"
+        number = f"epsilon {upward(epsilon)}, delta {upward(delta)}" if math.isfinite(epsilon) else "no guarantee"
         found.append(f"Trusting {who}: {number}.")
     return found
 

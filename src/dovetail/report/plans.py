@@ -249,7 +249,7 @@ def _rows(plan: TrustingPlan) -> dict[str, str]:
         "protection": judge_central(plan.central).sentence(),
         "trust": f"{against}, {condition}",
         "but": together,
-        "epsilon": f"{upward(plan.central.epsilon)}, delta {plan.central.delta:g}",
+        "epsilon": f"{upward(plan.central.epsilon)}, delta {upward(plan.central.delta)}",
         "epsilon0": "infinite: no local promise",
         "error": f"{trusting_error(plan)} {whom}",
         "with sampling": f"at most {_in_its_unit(plan, plan.accuracy.population_error95)}",
@@ -304,7 +304,8 @@ def frontier_page(document: Document, sentence: str) -> ResultPage:
         found="nothing" if any(_worth(each) for each in asked) else "unclear",
         summary=(
             f"{document['n']:,} people in {document['regions']} regions of the public columns.",
-            f"Simulated: {_percent(agree)} of a region hold its value, reports at epsilon = {document['epsilon']:g}.",
+            f"Simulated: {_percent(agree)} of a region hold its value, reports at epsilon = "
+            f"{upward(document['epsilon'])}.",
         ),
         numbers=(
             Number("Blind guess", _percent(chance), "right without any report"),

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
+from dovetail.core.display import upward
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
@@ -327,7 +328,7 @@ class RASE(Shuffler):
         promise = self.mechanism.guarantee
         if not isinstance(self.mechanism, Mallows):
             return promise
-        beside = f"alpha' = {self.own_alpha:.6g} for the contributors' own groups ({self.groups!r})"
+        beside = f"alpha' = {upward(self.own_alpha)} for the contributors' own groups ({self.groups!r})"
         return replace(promise, source=f"{promise.source}; holds for the {self.refine} of {self.k:,}; {beside}")
 
     def exact_alpha(self, groups: Groups) -> float:

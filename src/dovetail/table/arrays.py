@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
+from dovetail.core.display import counted
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.extras import pl
@@ -27,9 +28,9 @@ from dovetail.table.reader import (
     numeric,
     refuse_duplicates,
     refuse_missing,
-    rows_of,
     table_of,
 )
+from dovetail.table.spelling import at_rows
 
 NUMPY = (".npy", ".npz")
 
@@ -52,11 +53,15 @@ def read_arrays(
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if broken.size:
         raise DataError(
-            f"{_called(data.private)}: {broken.size:,} of {len(vectors):,} arrays hold a missing, infinite or NaN "
-            f"number (first at rows {rows_of(pl.Series(broken))}); leave these people out or correct the table."
+            f"{_called(data.private)}: {broken.size:,} of {counted(len(vectors), 'array')} "
+            f"{'holds' if broken.size == 1 else 'hold'} a missing, "
+            f"infinite or NaN number ({at_rows(pl.Series(broken))}); leave these people out or correct the table."
         )
     if frame.width and frame.height != len(vectors):
-        raise DataError(f"person {data.person!r} names {frame.height:,} people for {len(vectors):,} arrays.")
+        raise DataError(
+            f"person {data.person!r} names {counted(frame.height, 'person', 'people')} for "
+            f"{counted(len(vectors), 'array')}."
+        )
     if data.person is not None:
         try:
             refuse_duplicates(frame[data.person])
@@ -190,10 +195,13 @@ def _refuse_lengths(lengths: np.ndarray, name: str, dimension: int) -> None:
         return
     seen = np.unique(lengths)
     if seen.size == 1:
-        raise DataError(f"{_called(name)}: arrays have {seen[0]:,} numbers, and `dimension` is {dimension:,}.")
+        raise DataError(
+            f"{_called(name)}: arrays have {counted(int(seen[0]), 'number')}, and `dimension` is {dimension:,}."
+        )
     raise DataError(
-        f"{_called(name)}: {wrong.size:,} of {len(lengths):,} arrays do not have {dimension:,} numbers (first at "
-        f"rows {rows_of(pl.Series(wrong))}; lengths from {seen[0]:,} to {seen[-1]:,}); all must be equally long."
+        f"{_called(name)}: {wrong.size:,} of {len(lengths):,} arrays {'does' if wrong.size == 1 else 'do'} not "
+        f"have {counted(dimension, 'number')} "
+        f"({at_rows(pl.Series(wrong))}; lengths from {seen[0]:,} to {seen[-1]:,}); all must be equally long."
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.core.checks import nearest
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.errors import DataError
 from dovetail.core.extras import pl
 from dovetail.core.progress import Progress, silent
@@ -42,7 +42,7 @@ from dovetail.table.columns import (
     unmatched,
     variants,
 )
-from dovetail.table.data_section import Spellings, labels_header, toml_text, toml_value
+from dovetail.table.data_section import REPEATED_NOBODY, Spellings, labels_header, toml_text, toml_value
 from dovetail.table.domain import Domain, Noise, constant_problems, delta_for, domain_of, outlier_problems
 from dovetail.table.layout import read_as_found
 from dovetail.table.reader import in_several_rows, is_plain
@@ -158,7 +158,7 @@ def contact_problems(column: Column, email: str, phone: str) -> Iterator[Problem
         count = column.count_of(pattern)
         if count:
             yield Problem(
-                f"{count:,} values look like {what}", column_called(column.name),
+                f"{counted(count, 'value looks', 'values look')} like {what}", column_called(column.name),
                 "delete them from the table before anything else", Status.NOTE,
             )  # fmt: skip
 
@@ -299,6 +299,8 @@ def check_table(
     ranges = asked.decisions.get("ranges", {})
     look = look_at(frame, private=asked.private, progress=progress)
     asked = replace(asked, person=asked.person or find_person(look.columns, asked))
+    if "duplicates" in asked.decisions and asked.person is None:
+        raise DataError(f"{path}: {REPEATED_NOBODY}, with --person.")
     labels = {name: made for name, column in look.columns.items() if (made := _labels(column, asked))}
     problems += style_problems(look.numbers, look.style, private=asked.private)
     for column in look.columns.values():

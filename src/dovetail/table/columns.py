@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.extras import pl
 from dovetail.core.progress import Progress
 from dovetail.table.data_section import (
@@ -20,8 +20,8 @@ from dovetail.table.data_section import (
     toml_text,
     toml_value,
 )
-from dovetail.table.reader import missing_values, rows_of
-from dovetail.table.spelling import absent, read_numbers, spelling_of, without_missing
+from dovetail.table.reader import missing_values
+from dovetail.table.spelling import absent, read_numbers, rows_of, spelling_of, without_missing
 
 EMAIL = r"^\s*[^@\s]+@[^@\s]+\.[a-zA-Z]{2,}\s*$"
 PHONE = "|".join(
@@ -269,11 +269,6 @@ def refusal(error: Exception) -> Problem:
     return Problem(what, "run", remedy or "correct the table or the configuration", Status.STOPS)
 
 
-def many(count: int, thing: str) -> str:
-    """A number of things, such as 1 row and 2 rows."""
-    return f"{count:,} {thing}{'s' * (count != 1)}"
-
-
 def column_called(name: str) -> str:
     """Name the place of a problem of a column."""
     return f"column {name!r}"
@@ -404,7 +399,8 @@ def _remedy(column: Column, asked: Declared) -> tuple[str, Status, tuple[Fix, ..
 def code_problems(column: Column, code: float, asked: Declared, *, stops: bool = False) -> Iterator[Problem]:
     """A code for missing values, read as a number; one outside declared bounds stops a run."""
     found = column.values.filter(pl.col("number") == code)
-    what = f"{int(found['count'].sum()):,} values are {code:g}, far from all others: a code for a missing value?"
+    often = counted(int(found["count"].sum()), "value is", "values are")
+    what = f"{often} {code:g}, far from all others: a code for a missing value?"
     if not asked.has_role(column.name):
         yield Problem(what, column_called(column.name), "count it as no answer if you use this column", Status.NOTE)
         return
@@ -430,6 +426,7 @@ _UNIT = r"(\p{Sc}|%|\p{L}{1,4}\.?)\s*$"
 _SIGN = r"^\s*[-+]?\s*(\p{Sc})"
 _BELIEVED = 1000
 
+_NONE = ("value of a column of numbers is none", "values of a column of numbers are none")
 _ENOUGH_NUMBERS = 20_000  # different texts of a column show how its numbers are spelled
 
 Counts: TypeAlias = "pl.DataFrame"  # text, count
@@ -506,7 +503,7 @@ def not_numbers(column: Column, *, where: str, private: bool, role: bool, gap: b
             tuple((text, "") for text in texts["text"]),
         ) if common else None  # fmt: skip
         yield Problem(
-            f"{int(texts['count'].sum()):,} values of a column of numbers are none{shown}", where,
+            f"{counted(int(texts['count'].sum()), *_NONE)}{shown}", where,
             f'say what they mean in {labels_header(column.name)}, as in "95+" = "95", or "" for no answer',
             Status.STOPS if role else Status.NOTE, () if none is None else (none,),
         )  # fmt: skip
@@ -643,7 +640,8 @@ def spelling_problems(column: Column, found: dict[str, str], asked: Declared) ->
     people = int(column.values.filter(pl.col("text").is_in(list(found)))["count"].sum())
     role = asked.has_role(column.name)
     yield Problem(
-        f"{people:,} values differ from {'a label' if len(labels) == 1 else 'labels'} only in blanks, case or "
+        f"{counted(people, 'value differs', 'values differ')} from {'a label' if len(labels) == 1 else 'labels'} "
+        "only in blanks, case or "
         f"Unicode form: {quoted(list(found))}",
         column_called(column.name),
         f"the configuration reads them as {quoted(labels)}, in {labels_header(column.name)}" if role else
@@ -681,7 +679,8 @@ def meant_problems(column: Column, found: Mapping[str, str]) -> Iterator[Problem
         people = int(column.values.filter(pl.col("text").is_in(list(found)))["count"].sum())
         labels = list(dict.fromkeys(found.values()))
         yield Problem(
-            f"{people:,} values are spelled otherwise than {quoted(labels)}: {quoted(list(found))}",
+            f"{counted(people, 'value is', 'values are')} spelled otherwise than {quoted(labels)}: "
+            f"{quoted(list(found))}",
             column_called(column.name), f"see what {labels_header(column.name)} of the configuration takes them for",
             Status.SETTLED if _folds_alike(found) else Status.CONFIRM, (), tuple(found),
         )  # fmt: skip
@@ -722,7 +721,8 @@ def undeclared(
         )
         where = f" in the lines of {labels_header(column.name)}" * lines
         yield Problem(
-            f"{sum(rest.values()):,} values are not among the declared categories: {quoted(list(rest))}",
+            f"{counted(sum(rest.values()), 'value is', 'values are')} not among the declared categories: "
+            f"{quoted(list(rest))}",
             column_called(column.name), f"say what each means{where}, or declare it", Status.STOPS,
             (none,) if len(rest) <= _FEW else (), tuple(rest),
         )  # fmt: skip

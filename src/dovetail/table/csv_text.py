@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dovetail.core.display import counted
 from dovetail.core.errors import DataError
 from dovetail.core.extras import pl
 from dovetail.table.data_section import FileFormat
@@ -60,7 +61,8 @@ def too_long(long: LongRows, width: int, written: FileFormat) -> str:
     """Say what is wrong with rows that have more fields than the header, and what to do."""
     shown = ", ".join(f"{number:,} with {fields}" for number, fields in long[:_SHOWN])
     return (
-        f"{len(long):,} rows have more fields than the {width} of the header (rows {shown}); put quotes around texts "
+        f"{counted(len(long), 'row has', 'rows have')} more fields than the {width} of the header (rows {shown}); "
+        "put quotes around texts "
         f"that hold the separator {_toml(written.separator)}."
     )
 
@@ -98,7 +100,7 @@ def utf8(place: Path, encoding: str = "utf-8", fallback: str | None = None) -> b
             content = content if fallback is None else _line_by_line(content, fallback)
             content.decode()
         else:
-            content = content.decode(encoding).removeprefix("\ufeff").encode()
+            content = content.decode(encoding.replace("\0", "?")).removeprefix("\ufeff").encode()
     except LookupError:
         raise DataError(
             f"`encoding` must be a text encoding such as utf-8, utf-16 or windows-1252, got {encoding!r}."

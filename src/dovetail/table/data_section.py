@@ -38,6 +38,9 @@ class Section(BaseModel):
         return cls.model_validate(raw)
 
 
+REPEATED_NOBODY = "`duplicates` is about people who stand in two rows: name their column"
+
+
 class FileFormat(Section):
     """Format of a text file with a table; a Parquet file and a data frame say so themselves.
 
@@ -182,8 +185,12 @@ class DataSection(FileFormat, Spellings):
             raise ValueError("`time` makes a stream of rounds: name the column of devices as `person`")
         if self.time is not None and not self.numeric:
             raise ValueError("`time` makes a stream of rounds of numbers: declare `lower` and `upper`")
-        if self.duplicates != "refuse" and (self.person is None or self.time is not None):
-            raise ValueError("`duplicates` is about people who stand in two rows: name their column as `person`")
+        if self.duplicates != "refuse" and self.person is None:
+            raise ValueError(f"{REPEATED_NOBODY} as `person`")
+        if self.duplicates != "refuse" and self.time is not None:
+            raise ValueError(
+                "`duplicates` does not go with `time`: in a stream a person stands in a row of each round"
+            )
         self._check_labels(columns)
         return self
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.errors import ParameterError
 from dovetail.core.extras import pl
 from dovetail.core.stages import RANDOMIZERS, FrequencyRandomizer, NumericRandomizer
@@ -94,12 +94,12 @@ def bound_problems(
         yield from outlier_problems(column, series)
     if clip:
         yield from _far(
-            column, series, outside, f"lie outside [{lower:g}, {upper:g}]",
+            column, series, outside, "lie", f"outside [{lower:g}, {upper:g}]",
             "they count as the nearest bound, as `clip` says; a rehearsal counts them", Status.SETTLED,
         )  # fmt: skip
         return
     yield from _far(
-        column, series, outside, f"lie outside the {'declared' if declared else 'usual'} [{lower:g}, {upper:g}]",
+        column, series, outside, "lie", f"outside the {'declared' if declared else 'usual'} [{lower:g}, {upper:g}]",
         "correct them, or widen `lower` and `upper`: nothing is clipped silently", Status.STOPS,
         (choose("count them as the nearest bound", clip=True),),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def outlier_problems(column: Column, series: pl.Series) -> Iterator[Problem]:
     if reach > 0:
         yield from _far(
             column, series, (number < first - reach) | (number > third + reach),
-            f"stand more than {_FAR} times as far out as the middle half is wide",
+            "stand", f"more than {_FAR} times as far out as the middle half is wide",
             "see whether they are typing errors; wide bounds cost a mean its accuracy", Status.NOTE,
         )  # fmt: skip
 
@@ -125,6 +125,7 @@ def _far(
     column: Column,
     series: pl.Series,
     wrong: pl.Series,
+    verb: str,
     what: str,
     remedy: str,
     status: Status,
@@ -135,7 +136,7 @@ def _far(
         rows = series.cast(pl.String).is_in(texts["text"].implode()).fill_null(value=False)
         count = int(texts["count"].sum())
         where = f"{column_called(column.name)}, {first_rows(rows)}"
-        yield Problem(f"{count:,} numbers {what}", where, remedy, status, fixes)
+        yield Problem(f"{counted(count, f'number {verb}s', f'numbers {verb}')} {what}", where, remedy, status, fixes)
 
 
 # What so many people give at this budget: the best randomizer for the private column, and its error.
@@ -319,7 +320,7 @@ def _categories(column: Column, asked: Declared, labels: dict[str, str]) -> Doma
 
 def _least_noise(people: int, asked: Declared, **domain: Any) -> Noise | None:
     """The best local noise; where others make it, `dovetail plan` has said what it is."""
-    return least_noise(people, asked.epsilon, **domain) if asked.trust == "local" else None
+    return least_noise(people, asked.epsilon, **domain) if asked.trust == "local" and people else None
 
 
 def _in_order(labels: list[str]) -> list[str]:

@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dovetail.core.display import counted
 from dovetail.core.errors import DataError, MissingExtraError
 from dovetail.core.extras import pl, require
-from dovetail.table.columns import Problem, Status, choose, many, quoted
+from dovetail.table.columns import Problem, Status, choose, quoted
 from dovetail.table.csv_text import SEPARATORS, read_rows, refuse_packed, rows_of_text, stray_lines, too_long, utf8
 from dovetail.table.data_section import FileFormat, parse_section
 from dovetail.table.reader import is_text_file, read_table
@@ -344,7 +345,7 @@ def _stray(fallback: str, lines: list[tuple[int, str]]) -> Problem:
     numbers = ", ".join(f"{number:,}" for number, _ in lines[:3]) + (", .." if len(lines) > 3 else "")
     words = Counter(word for _, line in lines for word in re.findall(r"\w*[^\W\x00-\x7f]\w*", line))
     return Problem(
-        f"{many(len(lines), 'line')} of a UTF-8 file {'is' if len(lines) == 1 else 'are'} not UTF-8; read as "
+        f"{counted(len(lines), 'line of a UTF-8 file is', 'lines of a UTF-8 file are')} not UTF-8; read as "
         f"{fallback}, with words such as {quoted([word for word, _ in words.most_common()])}",
         f"file, line{'s' * (len(lines) > 1)} {numbers}",
         "see that these words are right; else name another `fallback_encoding`", Status.CONFIRM,
@@ -363,12 +364,12 @@ def _layout(layout: Layout) -> Iterator[Problem]:
         yield Problem(f"texts are quoted by {said.quote}", "file", "the configuration says so", Status.SETTLED)
     if said.skip_rows:
         yield Problem(
-            f"above the header: {many(said.skip_rows, 'row')}", "file",
+            f"above the header: {counted(said.skip_rows, 'row')}", "file",
             "left out by `skip_rows`; see that the columns have their names", Status.CONFIRM,
         )  # fmt: skip
     if said.header_rows > 1:
         yield Problem(
-            f"below the names: {many(said.header_rows - 1, 'row')} of questions, units or codes", "file",
+            f"below the names: {counted(said.header_rows - 1, 'row')} of questions, units or codes", "file",
             "left out by `header_rows`; see that no person is among them", Status.CONFIRM,
             (choose("they are people", header_rows=1),),
         )  # fmt: skip
@@ -379,7 +380,7 @@ def _layout(layout: Layout) -> Iterator[Problem]:
         )  # fmt: skip
     if said.footer_rows:
         yield Problem(
-            f"at the end: {many(said.footer_rows, 'row')} of totals or notes", "file",
+            f"at the end: {counted(said.footer_rows, 'row')} of totals or notes", "file",
             "left out by `footer_rows`; see that no person is among them", Status.CONFIRM,
             (choose("they are people", footer_rows=0),),
         )  # fmt: skip
@@ -396,9 +397,7 @@ def _names(header: list[str], columns: list[str]) -> Iterator[Problem]:
     if twice:
         yield Problem(f"the header repeats the names {quoted(twice)}", "file", remedy, Status.SETTLED)
     if blank := bare.count(""):
-        yield Problem(
-            f"{many(blank, 'column')} {'has' if blank == 1 else 'have'} no name", "file", remedy, Status.SETTLED
-        )
+        yield Problem(f"{counted(blank, 'column has', 'columns have')} no name", "file", remedy, Status.SETTLED)
     if any(" ".join(name.split()) != name for name in header):
         yield Problem("names in the header have blanks or line ends to spare", "file", remedy, Status.SETTLED)
 
@@ -411,12 +410,12 @@ def _rows(place: Path, written: FileFormat, frame: pl.DataFrame, long: int) -> I
     blank = lengths.total() - lengths[0] - frame.height - written.footer_rows - long
     if blank > 0 and frame.width > 1:
         yield Problem(
-            f"{many(blank, 'row')} without any value", "file", "left out; rows are counted without them",
+            f"{counted(blank, 'row')} without any value", "file", "left out; rows are counted without them",
             Status.SETTLED,
         )  # fmt: skip
     short = sum(count for length, count in lengths.items() if 0 < length < frame.width)
     if short:
         yield Problem(
-            f"{many(short, 'row')} with fewer fields than the {frame.width} of the header; the rest is missing",
+            f"{counted(short, 'row')} with fewer fields than the {frame.width} of the header; the rest is missing",
             "file", "see whether a separator or a line end got lost", Status.NOTE,
         )  # fmt: skip

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError, ParameterError
 from dovetail.core.extras import pl
 from dovetail.table.csv_text import WrittenOtherwise, read_csv
 from dovetail.table.data_section import RULES, DataSection, FileFormat, Spellings
-from dovetail.table.spelling import absent, plain_numbers, read_numbers, spelled
+from dovetail.table.spelling import absent, at_rows, plain_numbers, read_numbers, spelled
 
 _READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -324,19 +324,21 @@ def refuse_duplicates(people: pl.Series) -> None:
         rows = repeated.arg_true()
         raise DataError(
             f"person column {people.name!r}: {in_several_rows(people.filter(repeated).n_unique())} "
-            f"(first at rows {rows_of(rows)}); one report per person, so keep one row each, or set `duplicates` "
+            f"({at_rows(rows)}); one report per person, so keep one row each, or set `duplicates` "
             'in [data] to "first" or "last".'
         )
 
 
 def in_several_rows(people: int) -> str:
     """Say that so many people are in several rows."""
-    return f"{people:,} {'person stands' if people == 1 else 'people stand'} in more than one row"
+    return f"{counted(people, 'person stands', 'people stand')} in more than one row"
 
 
 def missing_values(count: int, of: int | None = None) -> str:
     """Say how many values are missing, in the words of every check and refusal."""
-    return f"{count:,}{'' if of is None else f' of {of:,}'} values are missing"
+    if of is None:
+        return counted(count, "value is missing", "values are missing")
+    return f"{count:,} of {counted(of, 'value')} {'is' if count == 1 else 'are'} missing"
 
 
 def refuse_missing(column: pl.Series, what: str) -> None:
@@ -344,7 +346,7 @@ def refuse_missing(column: pl.Series, what: str) -> None:
     empty = absent(column)
     if empty.any():
         rows = empty.arg_true()
-        raise DataError(f"{what}: {missing_values(len(rows))} (first at rows {rows_of(rows)}).")
+        raise DataError(f"{what}: {missing_values(len(rows))} ({at_rows(rows)}).")
 
 
 def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -360,8 +362,8 @@ def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tup
         rows = unknown.arg_true()
         shown = ", ".join(repr(value) for value in text.filter(unknown).unique(maintain_order=True)[:3])
         raise DataError(
-            f"private column {column.name!r}: {len(rows):,} values are not among the declared categories "
-            f"(first at rows {rows_of(rows)}: {shown}); declare them or correct the table."
+            f"private column {column.name!r}: {counted(len(rows), 'value is', 'values are')} not among the declared "
+            f"categories ({at_rows(rows)}: {shown}); declare them or correct the table."
         )
     if len(categories) < 2:
         raise DataError(
@@ -388,8 +390,9 @@ def bounded(
     outside = np.flatnonzero((values < lower) | (values > upper))
     if outside.size and not clip:
         raise DataError(
-            f"private column {column.name!r}: {outside.size:,} values lie outside the declared "
-            f"[{lower:g}, {upper:g}] (first at rows {rows_of(pl.Series(outside))}); "
+            f"private column {column.name!r}: {counted(outside.size, 'value lies', 'values lie')} outside the "
+            "declared "
+            f"[{lower:g}, {upper:g}] ({at_rows(pl.Series(outside))}); "
             "widen the bounds, correct the table, or set clip = true in [data]: nothing is clipped silently."
         )
     return np.clip(values, lower, upper), int(outside.size)
@@ -406,14 +409,10 @@ def numeric(column: pl.Series) -> NDArray[np.float64]:
         if column.dtype == pl.String and column.filter(bad).str.contains(r"\d[.,\x{27}\s]\d|\d\s*[%\p{Sc}]").any():
             hint = "; `decimal`, `thousands` and `units` in [data], or --decimal, say how numbers are spelled"
         raise DataError(
-            f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {rows_of(rows)}){hint}."
+            f"column {column.name!r}: {counted(len(rows), 'value is no number', 'values are no numbers')} "
+            f"({at_rows(rows)}){hint}."
         )
     return numbers.to_numpy().astype(np.float64)
-
-
-def rows_of(rows: pl.Series) -> str:
-    """Data rows counted from 1, as a person counts them below the header."""
-    return ", ".join(str(int(row) + 1) for row in rows[:3])
 
 
 def _first_line(error: BaseException) -> str:

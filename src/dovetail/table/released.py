@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dovetail.attack.experiment.reidentify import Records
 from dovetail.core.checks import nearest
+from dovetail.core.display import counted
 from dovetail.core.errors import DataError
 from dovetail.core.extras import pl
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
@@ -109,7 +110,8 @@ def _records(
     unknown = table[device].filter(codes.is_null())
     if len(unknown):
         raise DataError(
-            f"{path}: {unknown.n_unique():,} devices are not in the history, first {unknown[0]!r}; the attacker "
+            f"{path}: {counted(unknown.n_unique(), 'device is', 'devices are')} not in the history, first "
+            f"{unknown[0]!r}; the attacker "
             "can only name devices that it knows."
         )
     batches = np.zeros(table.height, np.int64) if batch is None else _codes(table[batch])
@@ -187,7 +189,10 @@ def from_columns(randomizer: Analyst, table: pl.DataFrame, categories: list[str]
     if isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values and categories is not None:
         codes = table[names[0]].cast(pl.String).cast(pl.Enum(categories), strict=False).to_physical().cast(pl.Int64)
         if codes.null_count():
-            raise DataError(f"column {names[0]!r}: {codes.null_count():,} reports are not among the categories.")
+            raise DataError(
+                f"column {names[0]!r}: {counted(codes.null_count(), 'report is', 'reports are')} not among the "
+                "categories."
+            )
         return codes.to_numpy()
     columns = [_whole(table[name]) for name in names]
     return randomizer.check_reports(columns[0] if names == [PREFIX] else np.column_stack(columns))
@@ -225,12 +230,16 @@ def describe_reports(randomizer: Analyst, categories: list[str] | None, entropy:
 def _steps(randomizer: NumericRandomizer, column: pl.Series) -> Reports:
     numbers = column.cast(pl.Float64, strict=False)
     if numbers.null_count() or not numbers.is_finite().all():
-        raise DataError(f"column {column.name!r}: {numbers.null_count():,} reports are no numbers.")
+        raise DataError(
+            f"column {column.name!r}: "
+            f"{counted(numbers.null_count(), 'report is no number', 'reports are no numbers')}."
+        )
     steps = (numbers.to_numpy() - randomizer.lower) / randomizer.step
     off = (np.abs(steps) > 2.0**52) | (np.abs(steps - np.rint(steps)) > 1e-3)
     if off.any():
         raise DataError(
-            f"column {column.name!r}: {int(off.sum()):,} reports do not lie on the grid of this randomizer."
+            f"column {column.name!r}: {counted(int(off.sum()), 'report does', 'reports do')} not lie on the grid "
+            "of this randomizer."
         )
     return np.rint(steps).astype(np.int64)
 
@@ -238,5 +247,8 @@ def _steps(randomizer: NumericRandomizer, column: pl.Series) -> Reports:
 def _whole(column: pl.Series) -> Reports:
     numbers = column if column.dtype.is_integer() else column.cast(pl.UInt64, strict=False)
     if numbers.null_count():
-        raise DataError(f"column {column.name!r}: {numbers.null_count():,} reports are no whole numbers.")
+        raise DataError(
+            f"column {column.name!r}: "
+            f"{counted(numbers.null_count(), 'report is no whole number', 'reports are no whole numbers')}."
+        )
     return numbers.to_numpy()

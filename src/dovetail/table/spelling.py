@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dovetail.core.display import counted
 from dovetail.core.errors import DataError
 from dovetail.core.extras import pl
 from dovetail.table.data_section import DataSection, Spellings
@@ -37,6 +38,20 @@ def spelled(
         named = clean[data.person].is_not_null()
         clean = clean.filter(~named | _kept(clean[data.person], data.duplicates))
     return clean, answered
+
+
+def rows_of(rows: pl.Series) -> str:
+    """Data rows counted from 1, as a person counts them below the header."""
+    return ", ".join(str(int(row) + 1) for row in rows[:3])
+
+
+def at_rows(rows: pl.Series) -> str:
+    """Say where these rows are, or the first of them.
+
+    >>> at_rows(pl.Series([4])), at_rows(pl.Series([0, 4]))
+    ('at row 5', 'first at rows 1, 5')
+    """
+    return f"{'at row' if len(rows) == 1 else 'first at rows'} {rows_of(rows)}"
 
 
 def absent(column: pl.Series) -> pl.Series:
@@ -81,9 +96,9 @@ def plain_numbers(column: pl.Series, how: Spellings) -> pl.Series:
     numbers = read_numbers(column, how)
     bad = numbers.is_null() & column.is_not_null()
     if bad.any():
-        rows = ", ".join(str(int(row) + 1) for row in bad.arg_true()[:3])
         raise DataError(
-            f"column {column.name!r}: {int(bad.sum()):,} values are no numbers (first at rows {rows}) as [data] "
+            f"column {column.name!r}: {counted(int(bad.sum()), 'value is no number', 'values are no numbers')} "
+            f"({at_rows(bad.arg_true())}) as [data] "
             f"spells them, {spelling_of(how)}; correct that, or map them in [data.labels]."
         )
     return numbers

@@ -10,10 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.checks import nearest, whole
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
-from dovetail.table.columns import many
 from dovetail.table.csv_text import read_rows, too_long, utf8
 from dovetail.table.data_section import FileFormat
 from dovetail.table.layout import find_encoding, find_fallback, find_layout
@@ -211,7 +210,7 @@ def read_documents(
             found.append(Document(writable(str(own)), sentences, None if kind is None else writable(str(kind))))
         except DataError as error:
             wrong.setdefault(str(error), []).append(row)
-    faults += [f"{many(len(rows), 'row')}: {what} ({_first(rows)})" for what, rows in wrong.items()]
+    faults += [f"{counted(len(rows), 'row')}: {what} ({_first(rows)})" for what, rows in wrong.items()]
     if faults and not drop_bad:
         raise DataError(f"{place}: {'; '.join(faults)}; --drop-bad leaves them out.")
     if not found:
@@ -252,7 +251,9 @@ def _read_frame(place: Path) -> tuple[pl.DataFrame, list[str], list[str]]:
         doubt = f"{place}: is no UTF-8 and was read as {encoding}; see that marked letters are right"
         if stray is not None:
             numbers = [number for number, _ in stray[1]]
-            doubt = f"{place}: {many(len(numbers), 'line')} not UTF-8, read as {fallback} ({_first(numbers, 'line')})"
+            doubt = (
+                f"{place}: {counted(len(numbers), 'line')} not UTF-8, read as {fallback} ({_first(numbers, 'line')})"
+            )
         notes = [] if certain else [doubt]
         if "json" in suffix:
             return *_read_lines(utf8(place, encoding, fallback).decode()), notes
@@ -283,4 +284,4 @@ def _read_lines(text: str) -> tuple[pl.DataFrame, list[str]]:
                 wrong.append(number)
     names = dict.fromkeys(name for row in rows for name in row)
     frame = pl.DataFrame({name: pl.Series([row.get(name) for row in rows], dtype=pl.Object) for name in names})
-    return frame, [f"{many(len(wrong), 'line')}: no JSON object ({_first(wrong, 'line')})"] if wrong else []
+    return frame, [f"{counted(len(wrong), 'line')}: no JSON object ({_first(wrong, 'line')})"] if wrong else []

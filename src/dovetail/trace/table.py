@@ -15,11 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
-from dovetail.core.display import mute
+from dovetail.core.display import counted, mute
 from dovetail.core.errors import DataError
 from dovetail.table.columns import Status
 from dovetail.table.layout import read_as_found
-from dovetail.table.reader import rows_of
+from dovetail.table.spelling import at_rows
 from dovetail.trace.kernels import Floats
 from dovetail.trace.trace import TangentPlane, Trace
 
@@ -304,17 +304,17 @@ def read_traces(path: Path, columns: TraceColumns | None = None, *, drop_bad: bo
         *[pl.Series(name, _numbers(table[name])) for name in coordinates],
     )
     bad = _bad_points(rows, coordinates)
-    counted = [f"{int(each.sum()):,} points {what} (first at rows {rows_of(each.arg_true())})" for what, each in bad]
-    if faults or (counted and not drop_bad):
-        remedy = "; --drop-bad leaves such points out" if counted else ""
-        raise DataError(f"{path}: {'; '.join([*faults, *counted])}{remedy}.")
-    if counted:
+    told = [f"{what} ({at_rows(each.arg_true())})" for what, each in bad]
+    if faults or (told and not drop_bad):
+        remedy = "; --drop-bad leaves such points out" if told else ""
+        raise DataError(f"{path}: {'; '.join([*faults, *told])}{remedy}.")
+    if told:
         rows = rows.filter(~pl.Series(np.any([each.to_numpy() for _, each in bad], axis=0)))
         if rows.height == 0:
-            raise DataError(f"{path}: no point can be read: {'; '.join(counted)}.")
+            raise DataError(f"{path}: no point can be read: {'; '.join(told)}.")
     if "person" in rows.columns:
         _check_people(path, rows)
-    return TraceTable(rows, coordinates, tuple(counted))
+    return TraceTable(rows, coordinates, tuple(told))
 
 
 def _read(path: Path) -> tuple[pl.DataFrame, list[str]]:
@@ -332,28 +332,31 @@ _LATEST = 1e11  # seconds, in the year 5138: larger numbers count something fine
 
 
 def _bad_points(rows: pl.DataFrame, coordinates: tuple[str, ...]) -> list[tuple[str, pl.Series]]:
-    """Faults of single points, and which these are; each point counts once."""
+    """Faults of single points with their counts, and which points these are; each counts once."""
     numbers = np.column_stack([rows[name].to_numpy() for name in coordinates])
     far = np.zeros(rows.height, dtype=np.bool_)
     if coordinates == _PLACES[0]:
         far = (np.abs(numbers[:, 0]) > 90.0) | (numbers[:, 1] < -180.0) | (numbers[:, 1] > 360.0)
     checks = [
-        ("name no trace", rows["trace"].is_null().to_numpy()),
-        ("have a time that is neither seconds nor an ISO time", np.isnan(rows["stamp"].to_numpy())),
-        ("have a time in milliseconds instead of seconds", np.abs(rows["stamp"].to_numpy()) > _LATEST),
-        (f"have no numbers as {' or '.join(coordinates)}", ~np.isfinite(numbers).all(axis=1)),
-        ("have a latitude outside [-90, 90] or a longitude outside [-180, 360]", far),
+        ("names", "name", "no trace", rows["trace"].is_null().to_numpy()),
+        ("has", "have", "a time that is neither seconds nor an ISO time", np.isnan(rows["stamp"].to_numpy())),
+        ("has", "have", "a time in milliseconds instead of seconds", np.abs(rows["stamp"].to_numpy()) > _LATEST),
+        ("has", "have", f"no numbers as {' or '.join(coordinates)}", ~np.isfinite(numbers).all(axis=1)),
+        ("has", "have", "a latitude outside [-90, 90] or a longitude outside [-180, 360]", far),
         (
-            "repeat a time of their trace",
+            "repeats",
+            "repeat",
+            "a time of the same trace",
             ~rows.select(pl.struct("trace", "stamp").is_first_distinct()).to_series().to_numpy(),
         ),
     ]
     known, found = np.zeros(rows.height, dtype=np.bool_), []
-    for what, wrong in checks:
+    for one, many, what, wrong in checks:
         fresh = wrong & ~known
         known |= wrong
         if fresh.any():
-            found.append((what, pl.Series(fresh)))
+            points = counted(int(fresh.sum()), f"point {one}", f"points {many}")
+            found.append((f"{points} {what}", pl.Series(fresh)))
     return found
 
 

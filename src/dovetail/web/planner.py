@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from dovetail.core.display import people_in_words, upward
+from dovetail.core.display import counted, upward
 from dovetail.core.errors import DovetailError, ParameterError
 from dovetail.core.stages import RANDOMIZERS
 from dovetail.core.verdict import Promise, Verdict, judge, judge_central, warnings_of
@@ -203,7 +203,7 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
     return {
         "query": question.query,
         "n": f"{plan.requirements.n:,}",
-        "people": people_in_words(plan.requirements.n),
+        "people": counted(plan.requirements.n, "person", "people"),
         "solved": "n" not in asked,
         "label": plan.randomizer.label,
         "name": plan.randomizer.name,
@@ -246,7 +246,7 @@ def trusting_view(question: Question, plan: DummiesPlan | UserDummiesPlan) -> di
     return {
         "query": question.query,
         "n": f"{plan.n:,}",
-        "people": people_in_words(plan.n),
+        "people": counted(plan.n, "person", "people"),
         "solved": False,
         "label": f"Dummies of {'the shuffler' if trust == 'shuffler' else 'people'}",
         "why": words[0].upper() + words[1:] + ".",
@@ -277,7 +277,7 @@ def question_view(question: Question, plan: QuestionPlan) -> dict[str, Any]:
     return {
         "query": question.query,
         "n": f"{plan.people.n:,}",
-        "people": people_in_words(plan.people.n),
+        "people": counted(plan.people.n, "person", "people"),
         "solved": "n" not in asked,
         "label": plan.noise.label[0].upper() + plan.noise.label[1:],
         "why": f"{rows['question'][0].upper()}{rows['question'][1:]}. Error: {rows['error']}.",

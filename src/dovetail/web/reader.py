@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from dovetail.collect.http import Refusal
 from dovetail.core.checks import privacy_budget
+from dovetail.core.display import counted
 from dovetail.core.errors import ConfigError, DataError, DovetailError, ParameterError, StorageError
 from dovetail.core.settings import split_names
 from dovetail.job.config import files_of, parse_config
@@ -31,7 +32,7 @@ from dovetail.report.sentences import summarize_metrics
 from dovetail.report.tables import question_documents
 from dovetail.report.verdict import verdict
 from dovetail.table.check import TableCheck, check_table, write_configuration
-from dovetail.table.columns import Declared, Fix, Kind, many
+from dovetail.table.columns import Declared, Fix, Kind
 from dovetail.web.jobs import Job, Jobs
 from dovetail.web.pages import Pages
 from dovetail.web.questions import Kept, number_of
@@ -406,7 +407,7 @@ def check_view(table: OpenedTable, found: TableCheck, query: QueryParams, config
     asked = found.asked
     problems = [problem.document() for problem in found.problems]
     return {
-        "rows": many(found.n, "row"),
+        "rows": counted(found.n, "row"),
         "columns": [
             {
                 "name": name,

@@ -390,7 +390,7 @@ def _order(campaign: Campaign) -> str:
         return "a uniform shuffle: the order of a batch tells nothing about who sent which report"
     refined = "refine" in rule.settings
     inside = f"{rule.settings['k']:,} refined groups only, not the public ones" if refined else "the public groups"
-    alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g} inside {inside}"
+    alpha = "" if rule.alpha is None else f" with alpha {upward(rule.alpha)} inside {inside}"
     return (
         f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; "
         "amplification by shuffling is claimed of released batches alone, for people who can stand for each other"

@@ -16,6 +16,7 @@ import tomlkit
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.files import load_campaign, make_round_keys, save_keys, save_secret
 from dovetail.core.checks import nearest, positive, refuse, whole
+from dovetail.core.display import upward
 from dovetail.core.errors import ConfigError, OutputError
 from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL, cost
 from dovetail_protocol.campaign import Campaign, sign
@@ -93,7 +94,7 @@ class NewSurvey:
         together = cost(len(self.questions), self.epsilon)
         if self.epsilon > QUESTION_TOTAL or together > DEVICE_TOTAL:
             raise ConfigError(
-                f"{len(self.questions)} answers of epsilon {self.epsilon:g} cost {float(together):g}: a device "
+                f"{len(self.questions)} answers of epsilon {self.epsilon:g} cost {upward(float(together))}: a device "
                 f"gives at most {QUESTION_TOTAL:g} for one question and {DEVICE_TOTAL:g} in all."
             )
 
