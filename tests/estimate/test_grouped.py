@@ -9,7 +9,7 @@ from tests.statistics import expect_at_least, expect_caught, expect_mean
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.estimate.grouped import (
-    GroupedFrequencyEstimator,
+    GroupedEstimator,
     estimate_group_means,
     estimate_groups,
     unmix,
@@ -141,7 +141,7 @@ def test_groups_that_cannot_be_told_apart_are_refused(rng: Entropy) -> None:
 
 def test_matrices_that_are_no_mixing_are_refused(rng: Entropy) -> None:
     reports = KRR2.randomize(VALUES, rng)
-    estimator = GroupedFrequencyEstimator(KRR2, groups=3)
+    estimator = GroupedEstimator.of_shares(KRR2, 3)
     for bad in (np.eye(2), np.full((3, 3), 0.5), np.eye(3) + [[1, -1, 0]] * 3, np.full((3, 3), np.nan), 1.0):
         with pytest.raises((ParameterError, DataError), match="`mixing` must"):
             estimator.solve(estimator.tally(reports, LABELS), bad)
@@ -149,7 +149,7 @@ def test_matrices_that_are_no_mixing_are_refused(rng: Entropy) -> None:
 
 def test_labels_that_do_not_fit_are_refused(rng: Entropy) -> None:
     reports = KRR2.randomize(VALUES, rng)
-    estimator = GroupedFrequencyEstimator(KRR2, groups=3)
+    estimator = GroupedEstimator.of_shares(KRR2, 3)
     with pytest.raises(DataError, match=r"`labels` must be whole numbers in 0\.\.2"):
         estimator.tally(reports, LABELS + 1)
     with pytest.raises(DataError, match="for each of 1,200 reports, got 5"):

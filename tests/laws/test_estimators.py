@@ -14,7 +14,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import FrequencyEstimator
-from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
+from dovetail.estimate.grouped import GroupedEstimator
 from dovetail.estimate.mean import MeanEstimator
 from dovetail.randomize.laplace import Laplace
 
@@ -28,8 +28,8 @@ def estimator_of(randomizer: Any) -> Any:
 
 def grouped_of(randomizer: Any, groups: int) -> Any:
     if isinstance(randomizer, FrequencyRandomizer):
-        return GroupedFrequencyEstimator(randomizer, groups=groups)
-    return GroupedMeanEstimator(randomizer, groups=groups)
+        return GroupedEstimator.of_shares(randomizer, groups)
+    return GroupedEstimator.of_means(randomizer, groups)
 
 
 def some_values(randomizer: Any, n: int) -> np.ndarray:

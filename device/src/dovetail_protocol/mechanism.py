@@ -5,13 +5,13 @@ from abc import ABC, abstractmethod
 from functools import cache
 from importlib import import_module
 from inspect import signature
-from math import isfinite, nan
+from math import floor, isfinite, nan
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import nearest, refuse
 from dovetail_protocol.errors import DataError, ParameterError
-from dovetail_protocol.exact_thresholds import Words
+from dovetail_protocol.exact_thresholds import WORD, Words
 
 # Whole numbers in 0..count-1, as values and in reports; a refusal never repeats what it refuses.
 
@@ -113,6 +113,38 @@ class Mechanism(ABC):
     @abstractmethod
     def decode(self, data: bytes) -> Any:
         """The report of these bytes; DataError for what no device could send."""
+
+
+class GridMechanism(Mechanism):
+    """A mechanism of a number in a range, which is rounded at random to a public grid."""
+
+    lower: float
+    upper: float
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """m, grid steps from `lower` to `upper`."""
+
+    @property
+    @final
+    def step(self) -> float:
+        """Width of one grid step."""
+        return (self.upper - self.lower) / self.steps
+
+    @final
+    def check(self, value: Any) -> float:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (number and self.lower <= value <= self.upper):
+            raise DataError(f"`value` must be a number in [{self.lower!r}, {self.upper!r}].")
+        return float(value)
+
+    @final
+    def point(self, value: Any, word: int) -> int:
+        """Grid point 0..m beside a value: the upper one with the probability that makes the mean the value."""
+        scaled = (self.check(value) - self.lower) / (self.upper - self.lower) * self.steps
+        below = floor(scaled)
+        return below + (word < int((scaled - below) * WORD))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What is audited: a callable of one input, a maker of devices, a program that answers lines, a library's object."""
+"""Boxes to audit: a callable of one input, a maker of devices, a program that answers lines, a library's object."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ METHODS = ("randomize", "randomise", "privatize", "privatise")
 
 
 class Seen(NamedTuple):
-    """What an auditor sees in one trial: the output, and another report of which he knows the input.
+    """One trial as an auditor sees it: the output, and another report of which he knows the input.
 
     In a row of calls `other` is the call before; with a device for each trial it is the second report of the device.
     """

@@ -1,4 +1,4 @@
-"""What is known of the smallest epsilon of a mechanism at a delta: a witness from below, a proof from above."""
+"""Bounds on the smallest epsilon of a mechanism at a delta: a witness from below, a proof from above."""
 
 from __future__ import annotations
 

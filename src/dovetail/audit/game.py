@@ -36,7 +36,7 @@ class TooFewCalls(ParameterError):
 
 @dataclass(frozen=True)
 class AuditedMechanism:
-    """What guesses at the inputs of a mechanism show of its epsilon.
+    """The epsilon of a mechanism as guesses at its inputs show it.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ class _Clock:
         self._began = time.monotonic()
 
     def take(self, step: str, found: Iterator[Seen], until: float) -> list[Seen]:
-        """What comes until so many seconds have passed since the beginning."""
+        """The items that come until so many seconds have passed since the beginning."""
         taken: list[Seen] = []
         every = TICKS if math.isinf(self._limit) else 1
         for one in found:
@@ -426,7 +426,7 @@ def _lowest(value: Any) -> Hashable:
 
 @dataclass(frozen=True)
 class _Rule:
-    """What is guessed from a part of the output, and how often that is expected to be right.
+    """A guess from a part of the output, and how often it is expected to be right.
 
     `stake` is the share of the wealth that is set on a right guess where delta is above 0, `growth` what the first
     half lets expect of the logarithm of the wealth.

@@ -15,7 +15,7 @@ CALLS = 20_000
 
 
 class Auditor:
-    """What the fixture gives: call it with a mechanism, or judge a claim.
+    """The object that the fixture gives: call it with a mechanism, or judge a claim.
 
     A passed audit is no proof.
     """

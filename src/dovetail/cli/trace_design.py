@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dovetail.trace.table import TraceTable
     from dovetail.trace.trace import SecretTimes, TangentPlane, Trace
 
+Made = TypeVar("Made")
 
 # Options that the verbs on traces share: which columns are what, and what to do with points that cannot be read.
 
@@ -62,20 +64,22 @@ def read_prior(place: Path) -> TracePrior:
     """A prior as `fit` writes it."""
     from dovetail.trace.plan import TracePrior
 
-    try:
-        return TracePrior.from_dict(read_json(place))
-    except DataError as error:
-        raise DataError(f"{place}: {error}" if not str(error).startswith(str(place)) else str(error)) from None
+    return _read(place, TracePrior.from_dict)
 
 
 def read_plan(place: Path) -> TracePlan:
     """A plan as `plan` writes it."""
     from dovetail.trace.plan import TracePlan
 
+    return _read(place, TracePlan.from_dict)
+
+
+def _read(place: Path, make: Callable[[Any], Made]) -> Made:
+    document = read_json(place)
     try:
-        return TracePlan.from_dict(read_json(place))
+        return make(document)
     except DataError as error:
-        raise DataError(f"{place}: {error}" if not str(error).startswith(str(place)) else str(error)) from None
+        raise DataError(f"{place}: {error}") from None
 
 
 def write_json(document: dict[str, Any], place: Path, *, force: bool) -> None:
@@ -263,15 +267,13 @@ def _fit_facts(document: dict[str, Any]) -> Facts:
 
 def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
     """A guarantee for machines."""
+    from dovetail.report.document import to_jsonable
     from dovetail.trace.loss import protection
 
-    def number(value: float) -> float | str:
-        return "inf" if value == float("inf") else value
-
     finite = guarantee.mu < float("inf")
-    return {
+    document: dict[str, Any] = to_jsonable({
         "noise": guarantee.noise,
-        "mu": number(guarantee.mu),
+        "mu": guarantee.mu,
         "verdict": protection(guarantee.strongest),
         "epsilon": guarantee.epsilon(delta) if finite else "inf",
         "delta": delta,
@@ -279,13 +281,13 @@ def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
         if finite
         else {"1 %": "inf", "10 %": "inf"},
         "meaning": _meaning(guarantee),
-        "by_adversary": {name: number(value) for name, value in guarantee.by_adversary.items()},
+        "by_adversary": guarantee.by_adversary,
         "secrets": [
             {
                 "points": list(one.places),
                 "start": one.start,
                 "end": one.end,
-                "mu": number(one.mu),
+                "mu": one.mu,
                 "width": one.width,
                 "other_release": one.other_release,
             }
@@ -295,7 +297,8 @@ def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
         "conditions": list(guarantee.conditions),
         "caveats": list(guarantee.caveats),
         "source": guarantee.source,
-    }
+    })  # fmt: skip
+    return document
 
 
 def _meaning(guarantee: TraceGuarantee) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, inf, nextafter
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self, final
 
 from dovetail.core.certified import Bracket
 from dovetail.core.display import Display, Grid, displayed_by, upward
@@ -28,7 +28,19 @@ class Grouping(Protocol):
 _NOISE = {"local": "nobody", "shuffler": "the shuffler", "users": "the other people"}
 
 
-def _check(epsilon: float, delta: float) -> None:
+class Caveated:
+    """A guarantee, a frozen dataclass that says in `caveats` what takes it away."""
+
+    caveats: tuple[str, ...]
+
+    @final
+    def drawn_from(self, provenance: str) -> Self:
+        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
+        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))  # type: ignore[type-var]
+
+
+def check_epsilon_delta(epsilon: float, delta: float) -> None:
+    """Refuse an epsilon below 0 and a delta that is no probability."""
     if not epsilon >= 0.0:
         raise ParameterError(f"`epsilon` must be at least 0, got {epsilon!r}.")
     if not 0.0 <= delta <= 1.0:
@@ -58,7 +70,7 @@ def _show_local(guarantee: LocalDP) -> Display:
 
 @displayed_by(_show_local)
 @dataclass(frozen=True)
-class LocalDP:
+class LocalDP(Caveated):
     r"""Guarantee of one report about its owner, against everybody.
 
     .. math:: \Pr[R(x) \in S] \le e^{\epsilon} \Pr[R(x') \in S] + \delta \quad \text{for all } x, x', S
@@ -94,7 +106,7 @@ class LocalDP:
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self.epsilon, self.delta)
+        check_epsilon_delta(self.epsilon, self.delta)
 
     def implies(self, other: object) -> bool:
         """True if this guarantee implies `other` (local, or central by post-processing)."""
@@ -113,10 +125,6 @@ class LocalDP:
             source=f"basic composition of [{self.source}] and [{other.source}]",
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
-
-    def drawn_from(self, provenance: str) -> LocalDP:
-        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
-        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
 
 
 def _show_central(guarantee: CentralDP) -> Display:
@@ -143,7 +151,7 @@ def _show_central(guarantee: CentralDP) -> Display:
 
 @displayed_by(_show_central)
 @dataclass(frozen=True)
-class CentralDP:
+class CentralDP(Caveated):
     r"""Guarantee of the shuffled batch about one person, in three lines.
 
     .. math:: \Pr[M(D) \in S] \le e^{\epsilon} \Pr[M(D') \in S] + \delta
@@ -205,7 +213,7 @@ class CentralDP:
 
     def __post_init__(self) -> None:
         for value in (self.all, self.honest, self.colluding):
-            _check(value, self.delta)
+            check_epsilon_delta(value, self.delta)
 
     @property
     def epsilon(self) -> float:
@@ -246,10 +254,6 @@ class CentralDP:
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
             trust=self.trust,
         )
-
-    def drawn_from(self, provenance: str) -> CentralDP:
-        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
-        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
 
     def lines(self) -> tuple[str, str, str]:
         """The three lines that every central guarantee prints."""
@@ -312,7 +316,7 @@ def _show_order(guarantee: OrderPrivacy) -> Display:
 
 @displayed_by(_show_order)
 @dataclass(frozen=True)
-class OrderPrivacy:
+class OrderPrivacy(Caveated):
     r"""Guarantee of the order of the released reports: d_sigma-privacy.
 
     .. math:: \Pr[M(y) = z] \le e^{\alpha} \Pr[M(\tau(y)) = z]
@@ -378,7 +382,3 @@ class OrderPrivacy:
             source=f"independent releases add: [{self.source}] and [{other.source}]",
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
-
-    def drawn_from(self, provenance: str) -> OrderPrivacy:
-        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
-        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from dovetail.core.display import quantize, strip, upward
 from dovetail.core.errors import ParameterError
-from dovetail.core.guarantee import CentralDP
+from dovetail.core.guarantee import CentralDP, check_epsilon_delta
 
 Word = Literal["strong", "moderate", "weak", "none"]
 Trusted = Literal["nobody", "shuffler", "people"]
@@ -76,7 +76,7 @@ def word_of(epsilon: float, delta: float = 0.0) -> Word:
     Foundations of Differential Privacy, section 2.3; its limits here are our own. Reading epsilon as the chance of a
     guess: Lee and Clifton (2011), How Much Is Enough? Choosing epsilon for Differential Privacy.
     """
-    _check(epsilon, delta)
+    check_epsilon_delta(epsilon, delta)
     return next((word for word, (most, slack) in LIMITS.items() if epsilon <= most and delta <= slack), "none")
 
 
@@ -100,7 +100,7 @@ def guess_bound(epsilon: float, delta: float = 0.0, *, blind: float = 0.5) -> fl
     The proof above; for two equally likely answers it is the symmetric point of the trade-off of Kairouz, Oh,
     Viswanath (2015), The Composition Theorem for Differential Privacy.
     """
-    _check(epsilon, delta)
+    check_epsilon_delta(epsilon, delta)
     if not 0.0 <= blind <= 1.0:
         raise ParameterError(f"`blind` must lie in [0, 1], got {blind!r}.")
     inverse = math.exp(-epsilon)  # divided by E, so that nothing overflows
@@ -361,10 +361,3 @@ def percent_up(chance: float) -> str:
     """
     shown = strip(quantize(Decimal(repr(float(chance))).scaleb(2), 2, ROUND_CEILING))
     return "nearly 100%" if shown == "100" and chance < 1.0 else f"{shown}%"
-
-
-def _check(epsilon: float, delta: float) -> None:
-    if not epsilon >= 0.0:
-        raise ParameterError(f"`epsilon` must be at least 0, got {epsilon!r}.")
-    if not 0.0 <= delta <= 1.0:
-        raise ParameterError(f"`delta` must lie in [0, 1], got {delta!r}.")

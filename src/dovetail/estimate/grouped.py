@@ -8,9 +8,8 @@ on the value).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,25 +28,36 @@ MOST_CONDITION = 1e6
 MOST_GROUPS = 1 << 24
 
 
-class GroupedEstimator(ABC):
+@final
+@dataclass(frozen=True)
+class GroupedEstimator:
     """An estimator applied to each of g groups of places.
 
     Laws: `tally` does not depend on the order within a group and adds over concatenation.
+
+    Parameters
+    ----------
+    overall : Estimator
+        For one group; it takes tallies with leading axes.
+    groups : int, at least 1
+    span : float
+        Largest difference between two values, which bounds what one moved report can shift.
     """
 
+    overall: Estimator
     groups: int
+    span: float
 
-    @property
-    @abstractmethod
-    def overall(self) -> Estimator:
-        """The estimator for one group; it takes tallies with leading axes."""
+    @classmethod
+    def of_shares(cls, randomizer: FrequencyRandomizer, groups: int) -> Self:
+        """Shares (g, k) of the symbols within each group."""
+        return cls(FrequencyEstimator(randomizer), groups, 1.0)
 
-    @property
-    @abstractmethod
-    def span(self) -> float:
-        """Largest difference between two values, which bounds what one moved report can shift."""
+    @classmethod
+    def of_means(cls, randomizer: NumericRandomizer, groups: int) -> Self:
+        """Means (g,) of a number within each group."""
+        return cls(MeanEstimator(randomizer), groups, randomizer.upper - randomizer.lower)
 
-    @final
     def tally(self, reports: Reports, labels: Labels) -> Tally:
         """Counts (g, width) of n (g,) reports; `labels` (n,) name the group of each place, 0..g-1."""
         batch, places = rectangular("reports", reports), symbols(labels, self.groups, name="labels")
@@ -55,7 +65,6 @@ class GroupedEstimator(ABC):
             raise DataError(f"`labels` must name a group for each of {batch.size:,} reports, got {places.size:,}.")
         return tally_groups(self.overall.tally, batch, places, self.groups)
 
-    @final
     def solve(self, tally: Tally, mixing: ArrayLike | None = None) -> Estimate:
         r"""Estimates for each group, widened by `mixing` when a shuffle has moved reports between groups.
 
@@ -84,52 +93,6 @@ class GroupedEstimator(ABC):
             spread=spread,
             bias_bound=plain.bias_bound + left.reshape(-1, *(1,) * (plain.value.ndim - 1)),
         )
-
-
-@final
-@dataclass(frozen=True)
-class GroupedFrequencyEstimator(GroupedEstimator):
-    """Shares (g, k) of the symbols within each group.
-
-    Parameters
-    ----------
-    randomizer : FrequencyRandomizer
-    groups : int, at least 1
-    """
-
-    randomizer: FrequencyRandomizer
-    groups: int
-
-    @property
-    def overall(self) -> FrequencyEstimator:
-        return FrequencyEstimator(self.randomizer)
-
-    @property
-    def span(self) -> float:
-        return 1.0
-
-
-@final
-@dataclass(frozen=True)
-class GroupedMeanEstimator(GroupedEstimator):
-    """Means (g,) of a number within each group.
-
-    Parameters
-    ----------
-    randomizer : NumericRandomizer
-    groups : int, at least 1
-    """
-
-    randomizer: NumericRandomizer
-    groups: int
-
-    @property
-    def overall(self) -> MeanEstimator:
-        return MeanEstimator(self.randomizer)
-
-    @property
-    def span(self) -> float:
-        return self.randomizer.upper - self.randomizer.lower
 
 
 def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
@@ -202,7 +165,7 @@ def estimate_groups(
     [0, 1]
     """
     need_symbols(randomizer, instead="estimate_group_means")
-    estimator = GroupedFrequencyEstimator(randomizer, groups=_count_groups(labels, mixing))
+    estimator = GroupedEstimator.of_shares(randomizer, _count_groups(labels, mixing))
     return estimator.solve(estimator.tally(reports, labels), mixing)
 
 
@@ -226,7 +189,7 @@ def estimate_group_means(
     [2.0, 6.0]
     """
     need_numbers(randomizer, instead="estimate_groups")
-    estimator = GroupedMeanEstimator(randomizer, groups=_count_groups(labels, mixing))
+    estimator = GroupedEstimator.of_means(randomizer, _count_groups(labels, mixing))
     return estimator.solve(estimator.tally(reports, labels), mixing)
 
 

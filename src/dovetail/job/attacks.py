@@ -22,7 +22,7 @@ from dovetail.core.missing import Missing
 from dovetail.core.progress import Progress, Tick, no_tick
 from dovetail.core.stages import ATTACKS, Attack, FrequencyRandomizer, Knowledge, NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.frequency import project_shares
-from dovetail.estimate.grouped import GroupedFrequencyEstimator
+from dovetail.estimate.grouped import GroupedEstimator
 from dovetail.estimate.local import local_error
 from dovetail.job.build import build_collection, build_groups
 from dovetail.job.collection import Collection
@@ -516,5 +516,5 @@ def local_shares(randomizer: FrequencyRandomizer, reports: Reports, groups: NDAr
 
     `Debiased(GroupShares(..))`, for every randomizer.
     """
-    tally = GroupedFrequencyEstimator(randomizer, groups=int(groups.max()) + 1).tally(reports, groups)
+    tally = GroupedEstimator.of_shares(randomizer, int(groups.max()) + 1).tally(reports, groups)
     return project_shares(randomizer.invert(tally.counts, tally.n))[groups]

@@ -1,4 +1,4 @@
-"""What ranges of a public column cost: fewer groups to tell apart, and more people to hide among in each."""
+"""The cost of ranges of a public column: fewer groups to tell apart, and more people to hide among in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan says of itself: why it recommends what it does, and what is left when people lie or stay away."""
+"""Explanations of a plan: why it recommends what it does, and what is left when people lie or stay away."""
 
 from __future__ import annotations
 

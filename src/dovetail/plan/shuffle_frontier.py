@@ -1,4 +1,4 @@
-"""What alpha buys and what it costs, before anything is collected: from public data and simulated values alone."""
+"""The frontier of alpha, its gain and its cost before anything is collected: from public and simulated data alone."""
 
 from __future__ import annotations
 

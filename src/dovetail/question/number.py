@@ -15,7 +15,7 @@ from dovetail.core.estimate import UNIT, Estimate, Tally, exact_sum
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import Question, Values
 from dovetail.core.stages import NumericRandomizer
-from dovetail.estimate.grouped import GroupedMeanEstimator
+from dovetail.estimate.grouped import GroupedEstimator
 from dovetail_protocol.asked import Part, Symbol
 
 
@@ -77,7 +77,7 @@ class Number(Question):
 
     def within(self, noise: Noise, tally: Tally, mixing: NDArray[np.float64] | None, people: People) -> Estimate:
         assert isinstance(noise.randomizer, NumericRandomizer)
-        return GroupedMeanEstimator(noise.randomizer, len(tally.n)).solve(tally, mixing)
+        return GroupedEstimator.of_means(noise.randomizer, len(tally.n)).solve(tally, mixing)
 
     def described(self, private: str) -> dict[str, Any]:
         return {"kind": "numeric", "lower": self.lower, "upper": self.upper}

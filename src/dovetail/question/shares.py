@@ -14,7 +14,7 @@ from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import Question, Values
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.estimate.grouped import GroupedFrequencyEstimator
+from dovetail.estimate.grouped import GroupedEstimator
 from dovetail_protocol.asked import Part, Symbol
 
 
@@ -76,7 +76,7 @@ class Shares(Question):
 
     def within(self, noise: Noise, tally: Tally, mixing: NDArray[np.float64] | None, people: People) -> Estimate:
         assert isinstance(noise.randomizer, FrequencyRandomizer)
-        return GroupedFrequencyEstimator(noise.randomizer, len(tally.n)).solve(tally, mixing)
+        return GroupedEstimator.of_shares(noise.randomizer, len(tally.n)).solve(tally, mixing)
 
     def described(self, private: str) -> dict[str, Any]:
         return {"kind": "categorical", "categories": list(self.categories)}

@@ -1,1 +1,1 @@
-"""What happens on the device: one file per randomizer."""
+"""Local randomizers, which run on the device, one file each."""

@@ -1,4 +1,4 @@
-"""What a reviewer of a release asks for: the public register's entry, questions and answers, a label of one page."""
+"""Papers for the reviewer of a release: the public register's entry, questions and answers, a label of one page."""
 
 from __future__ import annotations
 

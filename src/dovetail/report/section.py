@@ -1,4 +1,4 @@
-"""What a rehearsal measures of its own release beside the attacks: sections of a report, each a file of its own."""
+"""Sections of a report that a rehearsal measures of its own release beside the attacks, each a file of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report opens with: the verdict by whom one has to trust, what is public, and what to do."""
+"""The opening of a report: the verdict by whom one has to trust, what is public, and what to do."""
 
 from __future__ import annotations
 

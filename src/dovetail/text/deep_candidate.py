@@ -16,7 +16,7 @@ from dovetail.core.certified import round_up_to_double
 from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.guarantee import SIMULATED, LocalDP
+from dovetail.core.guarantee import Caveated, LocalDP
 from dovetail.core.progress import Progress, silent
 from dovetail.text.candidates import Candidates
 from dovetail.text.documents import Document
@@ -38,7 +38,7 @@ NOT_PROTECTED = (
 
 
 @dataclass(frozen=True)
-class SentenceDP:
+class SentenceDP(Caveated):
     r"""Guarantee of a released document embedding about any one sentence of the document.
 
     .. math:: \Pr[M(x) \in O] \le e^{\epsilon} \Pr[M(x') \in O]
@@ -108,10 +108,6 @@ class SentenceDP:
             source=f"group privacy over {most_sentences} sentences of [{self.source}]",
             caveats=self.caveats,
         )
-
-    def drawn_from(self, provenance: str) -> SentenceDP:
-        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
-        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
 
 
 def add(*epsilons: float) -> float:

@@ -1,4 +1,4 @@
-"""What every sentence encoder obeys: a row is a function of its own sentence."""
+"""Sentence encoders: a row is a function of its own sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What released embeddings are still good for: a public classifier, tried on them."""
+"""The utility of released embeddings: a public classifier, tried on them."""
 
 from __future__ import annotations
 

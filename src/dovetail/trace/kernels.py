@@ -1,4 +1,4 @@
-"""What a kernel is: the correlation of two locations of a trace, by the seconds between them."""
+"""Kernels: the correlation of two locations of a trace, by the seconds between them."""
 
 from __future__ import annotations
 

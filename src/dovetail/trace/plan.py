@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import sqrt
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from dovetail.core.checks import positive, whole
 from dovetail.core.display import upward
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.guarantee import SIMULATED
+from dovetail.core.guarantee import Caveated
 from dovetail.trace.descent import FLOOR
 from dovetail.trace.kernels import Floats, Kernel, kernel_from_dict
 from dovetail.trace.loss import delta_of, epsilon_of, posterior_odds, renyi_loss
@@ -348,7 +348,7 @@ class SecretLoss:
 
 
 @dataclass(frozen=True)
-class TraceGuarantee:
+class TraceGuarantee(Caveated):
     """mu-Gaussian differential privacy of every secret of one trace, for moves of at most `radius`.
 
     Parameters
@@ -408,10 +408,6 @@ class TraceGuarantee:
     def odds(self, chance: float) -> float:
         """Posterior odds over prior odds of two places within the radius, exceeded with this chance."""
         return posterior_odds(chance, mu=self.mu)
-
-    def drawn_from(self, provenance: str) -> TraceGuarantee:
-        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
-        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
 
     def lines(self) -> tuple[str, ...]:
         """Lines to print: the number, the list of adversaries, the conditions."""

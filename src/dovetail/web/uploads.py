@@ -1,4 +1,4 @@
-"""What a person has opened: tables in folders of their own, reports in memory; nothing is kept for ever."""
+"""Files that a person has opened: tables in folders of their own, reports in memory; nothing is kept for ever."""
 
 from __future__ import annotations
 

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import number_grid, privacy_budget, refuse
 from dovetail_protocol.errors import DataError
-from dovetail_protocol.exact_thresholds import WORD, Words, geometric_digits
-from dovetail_protocol.mechanism import Mechanism, exactly
+from dovetail_protocol.exact_thresholds import Words, geometric_digits
+from dovetail_protocol.mechanism import GridMechanism, exactly
 
 FARTHEST = 1 << 62  # an encoded report is cut off there; noise beyond it has probability below e^-700
 
@@ -20,7 +19,7 @@ _LONGEST = 1 << 52  # grid steps that the noise may typically span, so that int6
 
 @final
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(GridMechanism):
     """The device's side of `dovetail.Laplace`: the geometric mechanism on a grid of m steps.
 
     Parameters
@@ -64,14 +63,8 @@ class Laplace(Mechanism):
 
     @property
     def steps(self) -> int:
-        """m, grid steps from `lower` to `upper`."""
         assert self.grid is not None
         return round((self.upper - self.lower) / self.grid)
-
-    @property
-    def step(self) -> float:
-        """Width of one grid step."""
-        return (self.upper - self.lower) / self.steps
 
     @property
     def rate(self) -> Fraction:
@@ -81,18 +74,6 @@ class Laplace(Mechanism):
     @property
     def report_bytes(self) -> int:
         return 8
-
-    def check(self, value: Any) -> float:
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not (number and self.lower <= value <= self.upper):
-            raise DataError(f"`value` must be a number in [{self.lower!r}, {self.upper!r}].")
-        return float(value)
-
-    def point(self, value: Any, word: int) -> int:
-        """Grid point 0..m beside a value: the upper one with the probability that makes the mean the value."""
-        scaled = (self.check(value) - self.lower) / (self.upper - self.lower) * self.steps
-        below = floor(scaled)
-        return below + (word < int((scaled - below) * WORD))
 
     def noise(self, words: Words) -> int:
         """Grid steps d that a report is away from its grid point."""

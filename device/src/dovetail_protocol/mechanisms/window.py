@@ -3,21 +3,19 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import floor
-from numbers import Real
 from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import number_range, privacy_budget, whole
-from dovetail_protocol.errors import DataError, ParameterError
+from dovetail_protocol.errors import ParameterError
 from dovetail_protocol.exact_thresholds import WORD, Words, exp_bracket
-from dovetail_protocol.mechanism import Mechanism, pack, size, unpack
+from dovetail_protocol.mechanism import GridMechanism, pack, size, unpack
 
 DEFAULT_STEPS = 1 << 16
 
 
 @final
 @dataclass(frozen=True)
-class Window(Mechanism):
+class Window(GridMechanism):
     """The device's side of `dovetail.Window`: a report in a window of W outputs at the value, or anywhere.
 
     Parameters
@@ -65,13 +63,7 @@ class Window(Mechanism):
 
     @property
     def steps(self) -> int:
-        """m, grid steps from `lower` to `upper`."""
         return DEFAULT_STEPS if self.grid is None else round((self.upper - self.lower) / self.grid)
-
-    @property
-    def step(self) -> float:
-        """Width of one grid step."""
-        return (self.upper - self.lower) / self.steps
 
     @property
     def width(self) -> int:
@@ -94,18 +86,6 @@ class Window(Mechanism):
     @property
     def report_bytes(self) -> int:
         return size(self.outputs)
-
-    def check(self, value: Any) -> float:
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not (number and self.lower <= value <= self.upper):
-            raise DataError(f"`value` must be a number in [{self.lower!r}, {self.upper!r}].")
-        return float(value)
-
-    def point(self, value: Any, word: int) -> int:
-        """Grid point 0..m beside a value: the upper one with the probability that makes the mean the value."""
-        scaled = (self.check(value) - self.lower) / (self.upper - self.lower) * self.steps
-        below = floor(scaled)
-        return below + (word < int((scaled - below) * WORD))
 
     def randomize(self, value: Any, words: Words) -> int:
         start, (inside, low) = self.point(value, words.word()), self.masses

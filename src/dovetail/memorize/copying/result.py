@@ -1,4 +1,4 @@
-"""What the test for data-copying found, as a value and as a JSON document."""
+"""The result of the test for data-copying, as a value and as a JSON document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the test needs of a pair of models: embeddings of attacked images, of controls and of the public set."""
+"""Embeddings by a pair of models, as the test needs them: of attacked images, controls and the public set."""
 
 from __future__ import annotations
 

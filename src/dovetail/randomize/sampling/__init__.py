@@ -1,1 +1,1 @@
-"""What randomizers share: threshold and lookup kernels, domains, and parameters taken from the device's twin."""
+"""Tools of all randomizers: threshold and lookup kernels, domains, and parameters taken from the device's twin."""

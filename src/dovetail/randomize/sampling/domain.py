@@ -1,4 +1,4 @@
-"""What may be randomized: one check of the data for all randomizers, with one form of refusal."""
+"""Values that may be randomized: one check of the data for all randomizers, with one form of refusal."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""What fitting a shuffler takes besides its noise: components and atoms along a reference order, provenance, missing
+"""Parts of fitted shufflers besides their noise: components and atoms along a reference order, provenance, missing
 people, summaries, saved files; the shufflers themselves are one folder up.
 """

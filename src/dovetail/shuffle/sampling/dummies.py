@@ -295,7 +295,7 @@ def mix_evenly(reports: NDArray[np.int64], dummies: NDArray[np.int64], rng: Entr
 
 
 class AddedDummies(ABC):
-    """What a shuffler adds to each batch: of every symbol a number of its own, independent of all else."""
+    """Dummies that a shuffler adds to each batch: of every symbol a number of its own, independent of all else."""
 
     k: int  # number of symbols; reports are 0..k-1
     kept: ClassVar[Fraction] = Fraction(1)  # the probability that a report is in the batch

@@ -1,1 +1,1 @@
-"""What all randomizers of vectors have in common: their law, their registry, the checks of vectors."""
+"""The base of all randomizers of vectors: their law, their registry, the checks of vectors."""
