@@ -123,6 +123,12 @@ def counted(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
     return None if found is None else Bracket(found.lower / n, found.upper / n)
 
 
+def test_counts_of_two_values_are_not_listed_for_very_many_copies() -> None:
+    values, masses = np.array([1.0, -1.1]), np.array([0.5, 0.5])
+    assert count_sum(values, masses, 1000, true=values) is not None
+    assert count_sum(values, masses, 10**12, true=values) is None
+
+
 @pytest.mark.exhaust
 def test_counts_enclose_the_sum_over_all_atoms_within_their_rounding() -> None:
     answered = 0

@@ -269,7 +269,7 @@ def _terms(masses: Reals, n: int) -> int:
     ranges = [_window(np.array([float(n)]), mass) for mass in light]
     widths = [high - low + 1 for low, high in ranges]
     low, high = _window(np.array([max(0.0, n - sum(high for _, high in ranges)), float(n)]), x / (x + y))
-    return max(math.prod(widths), sum(widths) * (high - low + 1) // 4)
+    return max(math.prod(widths), (1 + sum(widths)) * (high - low + 1) // 4)
 
 
 @lru_cache(maxsize=8)
