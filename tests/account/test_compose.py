@@ -177,6 +177,16 @@ def test_few_places_lose_nothing_at_their_tilt_and_never_fall_below(epsilon0: fl
     assert np.count_nonzero(near.masses) < np.count_nonzero(dense.masses)
 
 
+def test_few_clones_are_asked_about_where_their_own_sum_looks() -> None:
+    """Losses far from normal: a tilt five times the right one would cost 7e-3 of epsilon."""
+    part = ShuffledRound(10.62, 1_078_617, times=3)
+    dense = pessimistic_pld(part.pair, step=5e-4, cut=1e-20)
+    truth = smallest_of_sum([(dense, 3)], delta=3e-10, most=30.0)
+    found = composed_epsilon([part], delta=3e-10)
+    assert truth is not None and found is not None
+    assert truth * (1 - 1e-3) <= found <= truth * (1 + 3e-4)
+
+
 def test_a_power_that_is_left_out_is_below_any_rounding() -> None:
     spectrum = np.exp(-(np.linspace(0.0, 3.0, 500) ** 2)) * np.exp(1j * np.linspace(0.0, 9.0, 500))
     for times in (1, 7, 1000):

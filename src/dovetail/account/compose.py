@@ -20,6 +20,7 @@ from dovetail.account.privacy_loss import (
     pessimistic_pld,
     shift_quantile,
     smallest_of_sum,
+    tilt_near,
 )
 from dovetail.account.questions import JointReport, OneQuestion
 from dovetail.account.renyi import advanced, basic, renyi
@@ -53,7 +54,7 @@ CLEARLY = 0.99  # share of the clone pair's typical loss
 CLOSE = 5e-3  # share of log delta that closer places may change
 LEAST_DELTA = 1e-200  # below, the tails that are cut off would not be doubles
 POINTS, DENSE = 200, 48  # grid points in one typical loss, and in the smallest of several
-LEAST_TILT = 0.3  # in standard deviations of the sum
+LEAST_TILT, NORMAL = 0.3, (0.7, 1.3)  # in standard deviations of the sum; a tilt over that of normal losses
 MOST_POINTS, LONGEST_SUM = 10**5, 2**21  # about the most for one round, and for the sum
 
 
@@ -206,7 +207,7 @@ def composed_log_ratio(parts: Sequence[ShuffledRound], *, epsilon: float, delta:
         return log_ratio(max(known, 1e-300), epsilon)
     ratio = math.inf
     for laws in asked:  # the first that keeps delta is enough, or is far from it
-        terms = _pessimistic_terms(laws, 1e-9 * delta, theta=_likely_tilt(laws, delta, epsilon))
+        terms = _pessimistic_terms(laws, 1e-9 * delta, delta=delta, epsilon=epsilon)
         total = convolve_near(terms, delta=delta, epsilon=epsilon)
         ratio = min(ratio, log_ratio(total.upper(epsilon), delta))
         if ratio <= 0.0 or ratio > CLOSE * math.log(1.0 / delta):
@@ -278,7 +279,7 @@ def composed_delta(
         return Bracket(0.0, min(1.0, local[1]))
     laws, cut = distinct_laws(parts), 1e-20
     while True:  # until what was cut off weighs nothing
-        terms = _pessimistic_terms(laws, cut, theta=_likely_tilt(laws, cut, epsilon))
+        terms = _pessimistic_terms(laws, cut, delta=cut, epsilon=epsilon)
         total = convolve_near(terms, delta=cut, epsilon=epsilon)
         upper = total.upper(epsilon)
         if total.infinity <= 1e-6 * upper or cut <= LEAST_DELTA or _by_curves(parts):
@@ -296,7 +297,7 @@ def composed_delta(
 
 def _numeric_epsilon(laws: Laws, parts: Sequence[ShuffledRound], delta: float) -> float | None:
     """The smallest epsilon that the losses and delta0 leave; None when delta0 leaves none."""
-    terms = _pessimistic_terms(laws, 1e-9 * delta, theta=_likely_tilt(laws, delta))
+    terms = _pessimistic_terms(laws, 1e-9 * delta, delta=delta)
     return smallest_of_sum(terms, delta=delta, most=local_total(parts)[0], slack=total_slack(parts))
 
 
@@ -355,8 +356,19 @@ def _reached_once(parts: Sequence[ShuffledRound], delta: float) -> float:
     return reached(alone)
 
 
-def _pessimistic_terms(laws: Laws, cut: float, *, theta: float) -> Terms:
-    """Laws of losses that dominate, on one grid, sharp at this tilt, with about `cut` cut off from all rounds."""
+def _pessimistic_terms(laws: Laws, cut: float, *, delta: float, epsilon: float = math.inf) -> Terms:
+    """Laws of losses that dominate, on one grid, with about `cut` cut off from all rounds together.
+
+    Few places where the losses look normal; as many everywhere as one law needs where their sum is tilted otherwise.
+    """
+    spread = math.sqrt(math.fsum(times * _typical(law) ** 2 for law, times in laws))
+    z = max(min(normal_threshold(delta / spread)[0], epsilon / spread - 0.5 * spread), LEAST_TILT)
+    terms = _terms_at(laws, cut, z / spread)
+    found = tilt_near(terms, delta=delta, epsilon=epsilon) * spread
+    return terms if NORMAL[0] * z <= found <= NORMAL[1] * z else _terms_at(laws, cut, None)
+
+
+def _terms_at(laws: Laws, cut: float, theta: float | None) -> Terms:
     step, share = _step(laws, DENSE), cut / sum(times for _, times in laws)
     terms = []
     for law, times in laws:
@@ -365,13 +377,6 @@ def _pessimistic_terms(laws: Laws, cut: float, *, theta: float) -> Terms:
         else:
             terms.append((law.pessimistic(step=step, cut=share, theta=theta), times))
     return terms
-
-
-def _likely_tilt(laws: Laws, delta: float, epsilon: float = math.inf) -> float:
-    """About the tilt at which the sum has the mean `epsilon`, or that of `delta` where this is smaller: a guess."""
-    spread = math.sqrt(math.fsum(times * _typical(law) ** 2 for law, times in laws))
-    z = max(min(normal_threshold(delta / spread)[0], epsilon / spread - 0.5 * spread), LEAST_TILT)
-    return z / spread
 
 
 def _optimistic_terms(pairs: Pairs, cut: float, *, beta: float) -> tuple[Terms, float]:

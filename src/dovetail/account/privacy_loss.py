@@ -321,6 +321,11 @@ def _power(spectrum: NDArray[np.complex128], times: int) -> NDArray[np.complex12
 
 def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> ComposedPLD:
     """The sum tilted until its mean is about `epsilon`, or the epsilon of `delta` where that is smaller."""
+    return convolve_plds(terms, theta=tilt_near(terms, delta=delta, epsilon=epsilon))
+
+
+def tilt_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> float:
+    """The tilt, above 0, at which the mean of the sum is about `epsilon`, or the epsilon of `delta`."""
     high = 1.0
     while _short(terms, high, delta, epsilon) and high * terms[0][0].step < 1.0:
         high *= 2.0
@@ -328,7 +333,7 @@ def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> C
     while high - low > 0.02 * high + 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if _short(terms, middle, delta, epsilon) else (low, middle)
-    return convolve_plds(terms, theta=high)
+    return high
 
 
 def _short(terms: Terms, theta: float, delta: float, epsilon: float) -> bool:
@@ -446,7 +451,7 @@ def _reach(terms: Terms, theta: float, z: float) -> float:
 #           \quad\Longrightarrow\quad \text{the pair with hockey stick } C \text{ dominates them all}
 
 
-FINE, COARSE = 50.0, 8.0  # evaluated points in one typical loss; fewer for a slow source
+FINE, FINENESS, COARSE = 50.0, 16.0, 8.0  # evaluated points in one typical loss; fewer for a slow source
 LOST, LOST_SOON, LOST_SLOWLY = 6e-5, 8e-4, 2.5e-3  # share of epsilon that chords may add: more for a slow source
 HALVINGS, APART = 8, 4  # how often cells are halved; of how many places delta has to fall
 FEW = 10  # pairs of values whose evaluation is quick
@@ -532,8 +537,8 @@ class MechanismCurve:
         """Whether everybody hides more than clones do, at a typical loss."""
         return _hides_more(self)
 
-    def pessimistic(self, *, step: float, cut: float, theta: float) -> PrivacyLossDistribution:
-        """A law of losses on multiples of `step` that dominates, sharp at this tilt; about `cut` is at infinity."""
+    def pessimistic(self, *, step: float, cut: float, theta: float | None) -> PrivacyLossDistribution:
+        """A law of losses on multiples of `step` that dominates, as `pessimistic_pld`."""
         return _pessimistic(self, step, cut, theta)
 
 
@@ -548,11 +553,15 @@ def _hides_more(curve: MechanismCurve) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _pessimistic(curve: MechanismCurve, step: float, cut: float, theta: float) -> PrivacyLossDistribution:
+def _pessimistic(curve: MechanismCurve, step: float, cut: float, theta: float | None) -> PrivacyLossDistribution:
     delta, lost = _smallest(curve, cut)
     scale = min(curve.gaussian_scale, 0.5 * curve.epsilon0)
-    cells, values = evaluate_near(delta, curve.epsilon0, scale, step=step, cut=cut, theta=theta, lost=lost)
-    return envelope_pld(cells, values, step=step)
+    if theta is not None:
+        cells, values = evaluate_near(delta, curve.epsilon0, scale, step=step, cut=cut, theta=theta, lost=lost)
+        return envelope_pld(cells, values, step=step)
+    stride = max(1, math.floor(scale / (COARSE if lost == LOST_SLOWLY else FINENESS) / step))
+    places, values = evaluate_delta(delta, curve.epsilon0, stride * step, cut)
+    return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
 
 
 def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
