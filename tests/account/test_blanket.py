@@ -19,6 +19,7 @@ from dovetail.account.expected_positive_part import (
     gridded_positive_part,
     saddle_point,
 )
+from dovetail.account.finite_channel import FiniteChannelLaw
 from dovetail.account.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.core.certified import Bracket
 from dovetail.core.errors import DataError, ParameterError
@@ -121,6 +122,12 @@ def counted(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
     values, masses = values[masses > 0.0], masses[masses > 0.0]
     found = count_sum(values, masses, n, true=values)
     return None if found is None else Bracket(found.lower / n, found.upper / n)
+
+
+def test_counts_of_two_values_are_not_listed_for_very_many_copies() -> None:
+    values, masses = np.array([1.0, -1.1]), np.array([0.5, 0.5])
+    assert count_sum(values, masses, 1000, true=values) is not None
+    assert count_sum(values, masses, 10**12, true=values) is None
 
 
 @pytest.mark.exhaust
@@ -338,3 +345,15 @@ def test_arguments_outside_their_range_are_refused(bad: object) -> None:
     law = ShuffledLaw(stronger(1.0), 10)
     with pytest.raises(ParameterError, match="`delta`"):
         law.epsilon(bad)  # type: ignore[arg-type]
+
+
+def test_one_exponential_is_above_delta_and_leaves_out_no_pair_that_counts() -> None:
+    rows = np.random.default_rng(5).dirichlet(np.full(5, 20.0), size=4)
+    for n in (3, 40, 10**5):
+        law = FiniteChannelLaw.of(rows, n=n)
+        for epsilon in (0.0, 0.01, 0.1, 0.5):
+            ends = [pair.delta(epsilon) for pair in law.pairs]
+            assert all(pair.tilted_bound(epsilon) >= end.upper for pair, end in zip(law.pairs, ends, strict=True))
+            assert law.delta(epsilon).upper == max(end.upper for end in ends)
+            assert law.delta(epsilon).lower == max(end.lower for end in ends)
+        assert law.epsilon(1e-6).upper == pytest.approx(max(p.epsilon(1e-6).upper for p in law.pairs), rel=1e-5)

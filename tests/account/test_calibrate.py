@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.tiers import tiered
 
+from dovetail.account.accountant import Accountant
 from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import MARGIN, max_epsilon, min_people
 from dovetail.account.clones import ClonePair
@@ -108,3 +109,19 @@ def test_the_largest_epsilon0_of_rounds_is_admissible() -> None:
     assert most > 0.5 / 3
     found = compose([ShuffledRound(most, 1000, times=3)], delta=1e-6).epsilon
     assert found is not None and found <= 0.5
+
+
+def test_rounds_are_asked_about_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first guess is that of normal losses, and so is within a few percent."""
+    asked = []
+    ask = Accountant.log_ratio
+
+    def counted(self: Accountant, epsilon: float, **given: float) -> float:
+        asked.append(epsilon)
+        return ask(self, epsilon, **given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Accountant, "log_ratio", counted)
+    max_epsilon(epsilon=0.3, n=10**6, delta=1e-9, rounds=50)
+    assert len(asked) <= 6
+    min_people(epsilon0=1.0, epsilon=0.3, delta=1e-9, rounds=50)
+    assert len(asked) <= 12

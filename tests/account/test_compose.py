@@ -17,11 +17,14 @@ from dovetail.account.compose import Composition, compose, composed_delta, compo
 from dovetail.account.privacy_loss import (
     ComposedPLD,
     PrivacyLossDistribution,
+    _power,
     convolve_near,
     convolve_plds,
+    normal_spread,
     optimistic_pld,
     pessimistic_pld,
     shift_quantile,
+    smallest_of_sum,
 )
 from dovetail.account.rounds import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -152,6 +155,54 @@ def test_on_the_grid_the_law_of_losses_keeps_delta_and_between_it_is_above(
             assert ours <= ends.upper * (1 + (2e-3 if point < 200 else 5e-3)) + 1e-11
     assert law.masses.min() >= 0.0
     assert 1.0 <= float(law.masses.sum()) + law.infinity <= 1 + 1e-8
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n", "theta"), [(1.0, 9, 3.0), (5.0, 60, 2.0), (1.0, 3000, 40.0), (2.0, 40, 9.0)]
+)
+def test_few_places_lose_nothing_at_their_tilt_and_never_fall_below(epsilon0: float, n: int, theta: float) -> None:
+    """Against a law that is dense everywhere: the moment decides what Chernoff's bound and the tilted sum see."""
+    pair = ClonePair(epsilon0, n)
+    scale = min(pair.gaussian_scale, epsilon0)
+    near = pessimistic_pld(pair, step=scale / 48, cut=1e-14, theta=theta)
+    dense = pessimistic_pld(pair, step=scale / 400, cut=1e-14)
+    few, moment = ([float(np.log(law.masses @ np.exp(t * law.losses))) for t in (theta, 0.5 * theta)]
+                   for law in (near, dense))  # fmt: skip
+    for ours, finer in zip(few, moment, strict=True):
+        assert finer * (1 - 1e-4) <= ours <= finer * (1 + 3e-4)
+    for point in (0, 8, 24, 48, 96):
+        epsilon = point * scale / 48
+        ours = near.infinity + float(near.masses @ np.maximum(-np.expm1(epsilon - near.losses), 0.0))
+        assert ours >= pair.delta(epsilon, resolution=1e-6).lower
+    assert np.count_nonzero(near.masses) < np.count_nonzero(dense.masses)
+
+
+def test_few_clones_are_asked_about_where_their_own_sum_looks() -> None:
+    """Losses far from normal: a tilt five times the right one would cost 7e-3 of epsilon."""
+    part = ShuffledRound(10.62, 1_078_617, times=3)
+    dense = pessimistic_pld(part.pair, step=5e-4, cut=1e-20)
+    truth = smallest_of_sum([(dense, 3)], delta=3e-10, most=30.0)
+    found = composed_epsilon([part], delta=3e-10)
+    assert truth is not None and found is not None
+    assert truth * (1 - 1e-3) <= found <= truth * (1 + 3e-4)
+
+
+def test_a_power_that_is_left_out_is_below_any_rounding() -> None:
+    spectrum = np.exp(-(np.linspace(0.0, 3.0, 500) ** 2)) * np.exp(1j * np.linspace(0.0, 9.0, 500))
+    for times in (1, 7, 1000):
+        assert np.abs(_power(spectrum, times) - spectrum**times).max() < 1e-38
+
+
+def test_a_sum_that_is_tilted_for_delta_has_its_epsilon_in_the_middle() -> None:
+    """One transform is enough: the second, for the epsilon that the first one finds, says the same."""
+    law = pessimistic_pld(ClonePair(1.0, 1000), step=0.001, cut=1e-60)
+    for rounds, delta in ((1, 1e-6), (300, 1e-6), (300, 1e-40)):
+        found = smallest_of_sum([(law, rounds)], delta=delta, most=rounds * 1.0)
+        assert found is not None
+        again = convolve_near([(law, rounds)], delta=delta, epsilon=found)
+        assert again.upper(found) == pytest.approx(delta, rel=1e-5)
+        spread = found / normal_spread(found, delta)
+        assert 0.1 * spread < again.theta * normal_spread(found, delta) < 1.1 * spread
 
 
 @pytest.mark.parametrize("theta", [0.0, 2.0])

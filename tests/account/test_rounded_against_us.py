@@ -122,6 +122,9 @@ class FakePair:
     def epsilon(self, delta: float) -> Bracket:
         return self.ends
 
+    def tilted_bound(self, epsilon: float) -> float:
+        return math.inf
+
 
 def test_a_pair_of_rows_is_left_out_only_where_its_upper_end_keeps_delta() -> None:
     first = FakePair(Bracket(0.9e-6, 1e-6), Bracket(1.0, 1.2))

@@ -119,6 +119,13 @@ def test_rounds_of_any_randomizer_are_attacked_by_the_worst_that_is_known() -> N
     assert found.attack_lower > 5 * compose([ShuffledRound(1.0, 10_000)], delta=1e-6).attack_lower
 
 
+def test_rounds_that_tell_next_to_nothing_take_nothing_from_the_attack() -> None:
+    """Their few losses are told apart until all that is left out of so many rounds is little."""
+    large, tiny = ShuffledRound.of(KRR(3, 0.3), 64, times=100), ShuffledRound.of(KRR(1000, 0.04), 10**11, times=1700)
+    alone, both = (attacked_epsilon(parts, delta=1e-7, most=10.0) for parts in ([large], [large, tiny]))
+    assert 0.99 * alone <= both <= 1.01 * alone
+
+
 @EXHAUST
 def test_the_bracket_of_delta_of_mechanisms_has_a_lower_end() -> None:
     ends = composed_delta([ShuffledRound.of(KRR(3, 1.0), 2000, times=10)], epsilon=0.3)

@@ -301,3 +301,11 @@ def test_the_attack_is_the_worst_of_all_pairs_and_all_common_values(parts: tuple
         rows = np.kron(rows, part.channel().matrix())
     spread = max(float(((rows[a] - rows[c]) ** 2 / rows[t]).sum()) for a, c, t in product(range(len(rows)), repeat=3))
     assert attack_dataset(JointReport(parts)).spread == pytest.approx(spread, rel=1e-9)
+
+
+def test_seven_questions_in_one_report_are_answered_soon_and_below_the_clones() -> None:
+    """Of the patterns of differing answers most are told by one exponential not to count."""
+    joint = JointReport(tuple(KRR(10, 0.5) for _ in range(7)))
+    found = amplify(joint, n=100_000, delta=1e-6)
+    assert found.attack_lower <= found.epsilon < 0.2 * amplify(3.5, n=100_000, delta=1e-6).epsilon
+    assert attack_dataset(joint).spread > 0.9 * attack_dataset(JointReport(joint.parts[:6])).spread

@@ -11,6 +11,7 @@ from dovetail.account.bound import bracket_root, log_ratio
 from dovetail.account.clones import ClonePair
 from dovetail.account.hidden_among_everybody import SEARCH
 from dovetail.account.mechanism_law import everybody_law
+from dovetail.account.privacy_loss import MechanismCurve, normal_spread
 from dovetail.account.rounds import MOST_ROUNDS
 from dovetail.core.checks import MOST_PEOPLE, flag, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -19,6 +20,7 @@ from dovetail.core.stages import Randomizer
 MOST = 700.0
 MARGIN = 1e-7  # the forward question asked with the answer stays below the wanted epsilon
 TOLERANCE, COMPOSED = 1e-7, 1e-3
+GUESSES = 10  # halvings of the range in which the first guess is looked for
 
 
 def max_epsilon(
@@ -183,28 +185,46 @@ class _Repeated:
 
     def log_ratio(self, epsilon0: float, n: int, epsilon: float) -> float:
         """At most 0 where the rounds keep `epsilon`; infinite where no randomizer has this epsilon0."""
-        subject: Subject = epsilon0
-        if self.randomizer is not None and not self.adaptive:
-            changed: Any = self.randomizer
-            try:
-                subject = cast(Randomizer, replace(changed, epsilon=epsilon0))
-            except ParameterError:
-                return math.inf
+        subject = self._subject(epsilon0)
+        if subject is None:
+            return math.inf
         repeated = Accountant(subject, n=n, rounds=self.rounds, adaptive=self.adaptive)
         return repeated.log_ratio(epsilon * (1.0 - MARGIN), delta=self.delta)
+
+    def spread(self, epsilon0: float, n: int) -> float:
+        """About the standard deviation of the losses of all rounds together: a guess."""
+        subject = self._subject(epsilon0)
+        if subject is None:
+            return math.inf
+        curve = MechanismCurve(cast(Any, subject), n)
+        return min(curve.clones.gaussian_scale if self.adaptive else curve.gaussian_scale, epsilon0) * math.sqrt(
+            self.rounds
+        )
+
+    def _subject(self, epsilon0: float) -> Subject | None:
+        if self.randomizer is None or self.adaptive:
+            return epsilon0
+        changed: Any = self.randomizer
+        try:
+            return cast(Randomizer, replace(changed, epsilon=epsilon0))
+        except ParameterError:
+            return None
 
 
 def _largest_composed(repeated: _Repeated, epsilon: float, n: int) -> float:
     """The last epsilon0 at which the rounds were seen to keep `epsilon`."""
     sure = epsilon / repeated.rounds  # local promises add up
-    spread = 2.0 * math.log(1.0 / repeated.delta) + 1e-3
-    start = max(2.0 * math.asinh(0.5 * epsilon * math.sqrt(n / (spread * repeated.rounds))), sure)
+    spread = normal_spread(epsilon, repeated.delta)
+    low, high = sure, min(max(2.0 * math.asinh(0.5 * spread * math.sqrt(n)), sure), MOST)
+    for _ in range(GUESSES):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if repeated.spread(middle, n) < spread else (low, middle)
 
     def room(epsilon0: float) -> float:
         return 1.0 if epsilon0 <= sure else -repeated.log_ratio(epsilon0, n, epsilon)
 
-    steepness = spread * max(1.0, 0.5 * start)
-    return max(sure, bracket_root(room, start, steepness=steepness, most=MOST, tolerance=COMPOSED)[0])
+    steepness = (2.0 * math.log(1.0 / repeated.delta) + 1e-3) * max(1.0, 0.5 * low)
+    return max(sure, bracket_root(room, low, steepness=steepness, most=MOST, tolerance=COMPOSED)[0])
 
 
 def _fewest_composed(repeated: _Repeated, epsilon0: float, epsilon: float) -> int:
@@ -213,14 +233,18 @@ def _fewest_composed(repeated: _Repeated, epsilon0: float, epsilon: float) -> in
     def excess(people: float) -> float:
         return 1.0 if people < 1.0 else repeated.log_ratio(epsilon0, math.ceil(people), epsilon)
 
-    if excess(MOST_PEOPLE) > 0.0:
+    steepness, most = math.log(1.0 / repeated.delta) + 0.5, float(MOST_PEOPLE)
+    guess = 2.0 * repeated.rounds * steepness * (2.0 * math.sinh(min(0.5 * epsilon0, 300.0)) / epsilon) ** 2
+    for _ in range(2):  # the spread falls with the root of n
+        people = math.ceil(min(max(guess, 1.0), most))
+        guess = people * (repeated.spread(epsilon0, people) / normal_spread(epsilon, repeated.delta)) ** 2
+    found = bracket_root(excess, guess, steepness=steepness, most=most, tolerance=COMPOSED)[1]
+    if found == most and excess(most) > 0.0:
         raise UnsupportedError(
             f"{MOST_PEOPLE:.0e} people, the most this package counts with, are not enough for epsilon {epsilon:g} at "
             f"delta {repeated.delta:g} from {repeated.rounds} rounds of epsilon0 {epsilon0:g}: ask for less."
         )
-    steepness = math.log(1.0 / repeated.delta) + 0.5
-    guess = 2.0 * repeated.rounds * steepness * (2.0 * math.sinh(min(0.5 * epsilon0, 300.0)) / epsilon) ** 2
-    return math.ceil(bracket_root(excess, guess, steepness=steepness, most=float(MOST_PEOPLE), tolerance=COMPOSED)[1])
+    return math.ceil(found)
 
 
 def _log_delta_ratio(epsilon0: float, n: int, epsilon: float, delta: float, *, adaptive: bool, coarse: bool) -> float:

@@ -10,15 +10,17 @@ from typing import Literal
 from dovetail.account.amplify import SOURCES, Subject, amplify
 from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.bound import Bound, log_ratio
-from dovetail.account.clones import LOCAL, ClonePair, too_large_reason
+from dovetail.account.clones import LOCAL, ClonePair, normal_threshold, too_large_reason
 from dovetail.account.mechanism_law import mechanism_attack
 from dovetail.account.privacy_loss import (
+    MechanismCurve,
     Terms,
     convolve_near,
     optimistic_pld,
     pessimistic_pld,
     shift_quantile,
     smallest_of_sum,
+    tilt_near,
 )
 from dovetail.account.questions import JointReport, OneQuestion
 from dovetail.account.renyi import advanced, basic, renyi
@@ -49,8 +51,10 @@ COMPOSITION = (
 BASIC = "basic composition"
 ALL_BUT, SURELY = 1e-9, 0.999  # share of the local budgets that a bound could save; how likely nobody hides anybody
 CLEARLY = 0.99  # share of the clone pair's typical loss
+CLOSE = 5e-3  # share of log delta that closer places may change
 LEAST_DELTA = 1e-200  # below, the tails that are cut off would not be doubles
-POINTS = 200  # grid points in one typical loss
+POINTS, DENSE = 200, 48  # grid points in one typical loss, and in the smallest of several
+LEAST_TILT, NORMAL = 0.3, (0.7, 1.3)  # in standard deviations of the sum; a tilt over that of normal losses
 MOST_POINTS, LONGEST_SUM = 10**5, 2**21  # about the most for one round, and for the sum
 
 
@@ -202,10 +206,11 @@ def composed_log_ratio(parts: Sequence[ShuffledRound], *, epsilon: float, delta:
     if known <= epsilon or not asked:
         return log_ratio(max(known, 1e-300), epsilon)
     ratio = math.inf
-    for laws in asked:  # the first that keeps delta is enough
-        total = convolve_near(_pessimistic_terms(laws, 1e-9 * delta), delta=delta, epsilon=epsilon)
+    for laws in asked:  # the first that keeps delta is enough, or is far from it
+        terms = _pessimistic_terms(laws, 1e-9 * delta, delta=delta, epsilon=epsilon)
+        total = convolve_near(terms, delta=delta, epsilon=epsilon)
         ratio = min(ratio, log_ratio(total.upper(epsilon), delta))
-        if ratio <= 0.0:
+        if ratio <= 0.0 or ratio > CLOSE * math.log(1.0 / delta):
             break
     return ratio
 
@@ -274,7 +279,8 @@ def composed_delta(
         return Bracket(0.0, min(1.0, local[1]))
     laws, cut = distinct_laws(parts), 1e-20
     while True:  # until what was cut off weighs nothing
-        total = convolve_near(_pessimistic_terms(laws, cut), delta=cut, epsilon=epsilon)
+        terms = _pessimistic_terms(laws, cut, delta=cut, epsilon=epsilon)
+        total = convolve_near(terms, delta=cut, epsilon=epsilon)
         upper = total.upper(epsilon)
         if total.infinity <= 1e-6 * upper or cut <= LEAST_DELTA or _by_curves(parts):
             break
@@ -291,7 +297,7 @@ def composed_delta(
 
 def _numeric_epsilon(laws: Laws, parts: Sequence[ShuffledRound], delta: float) -> float | None:
     """The smallest epsilon that the losses and delta0 leave; None when delta0 leaves none."""
-    terms = _pessimistic_terms(laws, 1e-9 * delta)
+    terms = _pessimistic_terms(laws, 1e-9 * delta, delta=delta)
     return smallest_of_sum(terms, delta=delta, most=local_total(parts)[0], slack=total_slack(parts))
 
 
@@ -350,15 +356,26 @@ def _reached_once(parts: Sequence[ShuffledRound], delta: float) -> float:
     return reached(alone)
 
 
-def _pessimistic_terms(laws: Laws, cut: float) -> Terms:
-    """Laws of losses that dominate, on one grid, with about `cut` cut off from all rounds together."""
-    step, share = _step(laws), cut / sum(times for _, times in laws)
+def _pessimistic_terms(laws: Laws, cut: float, *, delta: float, epsilon: float = math.inf) -> Terms:
+    """Laws of losses that dominate, on one grid, with about `cut` cut off from all rounds together.
+
+    Few places where the losses look normal; as many everywhere as one law needs where their sum is tilted otherwise.
+    """
+    spread = math.sqrt(math.fsum(times * _typical(law) ** 2 for law, times in laws))
+    z = max(min(normal_threshold(delta / spread)[0], epsilon / spread - 0.5 * spread), LEAST_TILT)
+    terms = _terms_at(laws, cut, z / spread)
+    found = tilt_near(terms, delta=delta, epsilon=epsilon) * spread
+    return terms if NORMAL[0] * z <= found <= NORMAL[1] * z else _terms_at(laws, cut, None)
+
+
+def _terms_at(laws: Laws, cut: float, theta: float | None) -> Terms:
+    step, share = _step(laws, DENSE), cut / sum(times for _, times in laws)
     terms = []
     for law, times in laws:
         if isinstance(law, ClonePair):
-            terms.append((pessimistic_pld(law, step=step, cut=share), times))
+            terms.append((pessimistic_pld(law, step=step, cut=share, theta=theta), times))
         else:
-            terms.append((law.pessimistic(step=step, cut=share), times))
+            terms.append((law.pessimistic(step=step, cut=share, theta=theta), times))
     return terms
 
 
@@ -370,13 +387,21 @@ def _optimistic_terms(pairs: Pairs, cut: float, *, beta: float) -> tuple[Terms, 
     return terms, shift_quantile(terms, [shifts for _, shifts in made], beta)
 
 
-def _step(pairs: Laws) -> float:
-    """A small share of a typical loss; larger where the sum or a single round would not fit the grid."""
+def _step(pairs: Laws, dense: float = POINTS) -> float:
+    """A small share of a typical loss; larger where the sum or a single round would not fit the grid.
+
+    `dense` is how many points the smallest loss needs, where that is fewer.
+    """
     rounds = sum(times for _, times in pairs)
-    scales = [min(pair.gaussian_scale, pair.epsilon0) for pair, _ in pairs]
+    scales = [_typical(pair) for pair, _ in pairs]
     typical = math.sqrt(math.fsum(times * s * s for s, (_, times) in zip(scales, pairs, strict=True)) / rounds)
     widest = max(min(pair.epsilon0, 20.0 * scale) for scale, (pair, _) in zip(scales, pairs, strict=True))
-    return max(typical / POINTS, 16.0 * typical * math.sqrt(rounds) / LONGEST_SUM, widest / MOST_POINTS)
+    enough = max(typical / POINTS, min(scales) / dense)
+    return max(enough, 16.0 * typical * math.sqrt(rounds) / LONGEST_SUM, widest / MOST_POINTS)
+
+
+def _typical(law: ClonePair | MechanismCurve) -> float:
+    return min(law.gaussian_scale, law.epsilon0)
 
 
 def _read_rounds(

@@ -269,7 +269,7 @@ def _terms(masses: Reals, n: int) -> int:
     ranges = [_window(np.array([float(n)]), mass) for mass in light]
     widths = [high - low + 1 for low, high in ranges]
     low, high = _window(np.array([max(0.0, n - sum(high for _, high in ranges)), float(n)]), x / (x + y))
-    return max(math.prod(widths), sum(widths) * (high - low + 1) // 4)
+    return max(math.prod(widths), (1 + sum(widths)) * (high - low + 1) // 4)
 
 
 @lru_cache(maxsize=8)
@@ -579,6 +579,25 @@ def expected_positive_part(
         return _gridded(values, masses, n, true=true, alone=alone, theta=theta, points=points)
     upper = min(summed.upper / n, alone.upper)  # more people never help the adversary
     return Bracket(min(summed.lower / n, upper), upper)
+
+
+def tilted_positive_part(values: Reals, masses: Reals, n: int) -> float:
+    r"""At least (1/n) E[(G_1 + .. + G_n)_+], soon: a few times too much.
+
+    .. math:: \frac1n E[(G_1 + .. + G_n)_+] \le \frac{E[e^{\theta G}]^n}{e\, \theta\, n}
+
+    Examples
+    --------
+    >>> 0.25 < tilted_positive_part(np.array([1.0, -2.0]), np.array([0.5, 0.5]), 2) < 1.0
+    True
+    """
+    if not (values[masses > 0.0] > 0.0).any():
+        return 0.0
+    theta = saddle_point(values, masses, n)
+    found = _tilted(values, masses, theta)
+    if found is None:
+        return math.inf
+    return math.exp(min(n * (found.kappa + found.doubt) - 1.0 + 1e-9, 700.0)) / (theta * n)
 
 
 def gridded_positive_part(

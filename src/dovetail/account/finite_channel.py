@@ -50,17 +50,23 @@ class FiniteChannelLaw:
 
     def delta(self, epsilon: float) -> Bracket:
         """Ends of the largest delta over pairs and directions."""
-        ends = [pair.delta(epsilon) for pair in self.pairs]
-        return Bracket(max(end.lower for end in ends), max(end.upper for end in ends))
+        worst = self.pairs[0].delta(epsilon)
+        for pair in self.pairs[1:]:
+            if epsilon < 0.0 or pair.tilted_bound(epsilon) > worst.lower:
+                ends = pair.delta(epsilon)
+                worst = Bracket(max(worst.lower, ends.lower), max(worst.upper, ends.upper))
+        return worst
 
     def epsilon(self, delta: float) -> Bracket:
         """Ends of the largest epsilon(delta) over pairs; a pair is solved only when it exceeds those before."""
         share("delta", delta)
         worst = Bracket(0.0, 0.0)
         for pair in self.pairs:
+            if worst.upper > 0.0 and pair.tilted_bound(worst.upper) <= delta:
+                continue
             if worst.upper == 0.0 or pair.delta(worst.upper).upper > delta:
-                ends = pair.epsilon(delta)
-                worst = Bracket(max(worst.lower, ends.lower), max(worst.upper, ends.upper))
+                solved = pair.epsilon(delta)
+                worst = Bracket(max(worst.lower, solved.lower), max(worst.upper, solved.upper))
         return worst
 
 

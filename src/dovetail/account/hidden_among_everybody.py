@@ -115,6 +115,7 @@ STEEPEST = 300.0  # largest exponent of a tilt
 WIDTHS = (0.7, 0.1)  # how far around the last guess is looked, in log theta
 
 
+@lru_cache(maxsize=4)  # asked for the first pair of values, and again where it is evaluated
 def best_tilt(exposure: Exposure, n: int, epsilon: float) -> float | None:
     r"""About the theta of the smallest (n - 1) max_t log M_t(0) - 2 log theta; None where exponents are too large.
 
@@ -225,14 +226,15 @@ class FourierBound:
         """
         if float(self.nodes.missing.max()) * math.exp(min(self.epsilon, 700.0)) > self.exposure.most_lost:
             return math.inf
+        found = None
         if tilt is not None and tilt <= steepest_tilt(self.exposure, self.epsilon):
-            quick, _, _ = self._quick(tilt)
-            if quick <= enough:
-                return quick
+            found = self._quick(tilt)
+            if found[0] <= enough:
+                return found[0]
         theta = best_tilt(self.exposure, self.n, self.epsilon)
         if theta is None:
             return math.inf
-        quick, tilted, logs = self._quick(theta)
+        quick, tilted, logs = found if found is not None and theta == tilt else self._quick(theta)
         if quick <= enough or self._beyond_doubles(tilted):
             return quick
         prefactors = self._prefactors(theta)

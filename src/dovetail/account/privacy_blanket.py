@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.account.bound import DominatingPair, bracket_root, first_point, is_zero, largest_exceeding, log_ratio
 from dovetail.account.clones import normal_threshold
-from dovetail.account.expected_positive_part import POINTS, expected_positive_part
+from dovetail.account.expected_positive_part import POINTS, expected_positive_part, tilted_positive_part
 from dovetail.core.certified import Bracket
 from dovetail.core.checks import MOST_PEOPLE, real, refuse, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
@@ -161,6 +161,16 @@ class ShuffledLaw:
             return Bracket(0.0, 0.0)
         ends = [self._one_way(law, epsilon) for law in self._directions]
         return Bracket(max(end.lower for end in ends), max(end.upper for end in ends))
+
+    def tilted_bound(self, epsilon: float) -> float:
+        """At least delta(epsilon), epsilon at least 0, by one exponential: to tell soon which of many laws counts."""
+        if epsilon >= self.law.epsilon0:
+            return 0.0
+        found = 0.0
+        for law in self._directions:
+            z0, z1, mass = (np.append(law.z0, 0.0), np.append(law.z1, 0.0), np.append(law.mass, law.remainder))
+            found = max(found, tilted_positive_part(z0 - math.exp(epsilon) * (1.0 - ROUNDING) * z1, mass, self.n))
+        return found * (1.0 + ROUNDING) + 1e-300
 
     def one_way(self, epsilon: float, *, mirrored: bool = False) -> Bracket:
         """Ends of delta at epsilon >= 0 of the first value against the second alone, or `mirrored`."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.account.bound import DominatingPair
 from dovetail.account.clones import (
@@ -173,6 +174,7 @@ def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
 
 
 OUTSIDE = 1e-12  # tilted mass that may lie outside the transform
+NEARER = (1.0, 0.7, 0.4, 0.2, 0.1)  # shares of the tilt that suits a normal law: less for a heavy tail
 MOST_INEXACT = 700.0  # e^700 is a double
 LONGEST = 2**24
 UNIT = 2.0**-53
@@ -236,11 +238,23 @@ class ComposedPLD:
         near, far = -math.expm1(-f) * math.exp(-self.theta * f), math.exp(-f - self.theta * f)
         ones, rising = self._sums[:, left]
         found = near * float(ones) + far * float(rising)
-        squares, products, rising_squares = self._squares[:, left]
-        length = math.sqrt(near * near * squares + 2.0 * near * far * products + far * far * rising_squares)
+        length = near * self._length(left) + far * self._length(left, rising=True)
         scale = math.exp(min(self.log_moment - self.theta * epsilon, 700.0))
         rounding = 1e-12 + 8.0 * UNIT * left  # of as many steps of a recurrence, all of them positive
         return scale * found, scale * (self.noise * length + rounding * found + 2.0 * OUTSIDE)
+
+    def _length(self, count: int, *, rising: bool = False) -> float:
+        r"""At least the Euclidean length of the first weights r^k, r = e^(-theta s), or of r^k (1 - e^(-k s)).
+
+        .. math:: 1 - e^{-k s} \le \min(1, k s), \qquad \sum_k k^2 r^{2k} = \frac{r^2 (1 + r^2)}{(1 - r^2)^3}
+        """
+        fall = 2.0 * self.theta * self.step  # r^2 = e^-fall
+        square = math.expm1(-fall * count) / math.expm1(-fall) if fall > 0.0 else float(count)
+        if rising:
+            square *= min(1.0, self.step * max(0, count - 1)) ** 2  # the first is 0
+            if fall > 0.0:
+                square = min(square, 2.0 * self.step**2 * math.exp(-fall) / (-math.expm1(-fall)) ** 3)
+        return math.sqrt(square)
 
     @cached_property
     def _sums(self) -> Reals:
@@ -251,14 +265,6 @@ class ComposedPLD:
         ones = lfilter([1.0], [1.0, -decay], self.masses[::-1])
         rising = lfilter([0.0, decay * less], [1.0, -decay * (1.0 - less)], ones)
         return np.pad([ones, rising], ((0, 0), (1, 0)))
-
-    @cached_property
-    def _squares(self) -> Reals:
-        """The squares and products of these weights, summed up to each place, float array (3, points + 1)."""
-        gaps = self.step * np.arange(self.masses.size)
-        ones = np.exp(-self.theta * gaps)
-        rising = -np.expm1(-gaps) * ones
-        return np.pad(np.cumsum([ones * ones, ones * rising, rising * rising], axis=1), ((0, 0), (1, 0)))
 
 
 def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
@@ -289,7 +295,7 @@ def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
     inexact = sum(times * math.log1p(pld.error) for pld, times in terms)
     if inexact > MOST_INEXACT:
         raise UnsupportedError("The sum of so many losses may be all rounding: split the rounds.")
-    spectrum = reduce(np.multiply, (rfft(_tilted(pld, theta), size) ** times for pld, times in terms))
+    spectrum = reduce(np.multiply, (_power(rfft(_tilted(pld, theta), size), times) for pld, times in terms))
     masses = np.roll(irfft(spectrum, size), -(first % size))
     rounds = sum(times for _, times in terms)
     return ComposedPLD(
@@ -304,8 +310,22 @@ def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
     )
 
 
+def _power(spectrum: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
+    """The power, 0 where it is below e^-90, far below any rounding: of many rounds almost everywhere."""
+    square = spectrum.real**2 + spectrum.imag**2
+    kept = np.flatnonzero(square > math.exp(-180.0 / times))
+    power = np.zeros_like(spectrum)
+    power[kept] = spectrum[kept] ** times
+    return power
+
+
 def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> ComposedPLD:
-    """The sum tilted until its mean is about `epsilon`, or else Chernoff's bound at its mean is about `delta`."""
+    """The sum tilted until its mean is about `epsilon`, or the epsilon of `delta` where that is smaller."""
+    return convolve_plds(terms, theta=tilt_near(terms, delta=delta, epsilon=epsilon))
+
+
+def tilt_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> float:
+    """The tilt, above 0, at which the mean of the sum is about `epsilon`, or the epsilon of `delta`."""
     high = 1.0
     while _short(terms, high, delta, epsilon) and high * terms[0][0].step < 1.0:
         high *= 2.0
@@ -313,13 +333,39 @@ def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> C
     while high - low > 0.02 * high + 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if _short(terms, middle, delta, epsilon) else (low, middle)
-    return convolve_plds(terms, theta=high)
+    return high
 
 
 def _short(terms: Terms, theta: float, delta: float, epsilon: float) -> bool:
-    """True if K' < epsilon and K - theta K' > log delta."""
-    value, mean, _ = _cumulants(terms, theta)
-    return mean < epsilon and value - theta * mean > math.log(delta)
+    """True if K' < epsilon and delta(K') is above `delta`, were the tilted sum normal."""
+    value, mean, variance = _cumulants(terms, theta)
+    return mean < epsilon and value - theta * mean + _log_normal_part(theta, variance) > math.log(delta)
+
+
+def _log_normal_part(theta: float, variance: float) -> float:
+    r"""Log of the share of Chernoff's bound that delta is, at the mean of a tilted normal law.
+
+    .. math:: \delta(K') = e^{K - \theta K'} \left( g(\theta \sigma) - g((\theta + 1) \sigma) \right), \qquad
+              g(x) = e^{x^2 / 2} \Phi(-x)
+    """
+    from scipy.special import erfcx
+
+    near, far = (0.5 * float(erfcx(math.sqrt(0.5 * variance) * x)) for x in (theta, theta + 1.0))
+    return math.log(max(near - far, 1e-300))
+
+
+def normal_spread(epsilon: float, delta: float) -> float:
+    """The standard deviation at which normal losses have this delta at `epsilon`, about: for guesses.
+
+    Their mean is half the square of it.
+    """
+    low, high = epsilon / 45.0, 8.0 + math.sqrt(64.0 + 2.0 * epsilon)
+    while high > 1.001 * low:
+        spread = math.sqrt(low * high)
+        theta = epsilon / spread**2 - 0.5
+        value = _log_normal_part(theta, spread**2) - 0.5 * (theta * spread) ** 2
+        low, high = (spread, high) if value < math.log(delta) else (low, spread)
+    return low
 
 
 def smallest_of_sum(terms: Terms, *, delta: float, most: float, slack: float = 0.0) -> float | None:
@@ -335,11 +381,18 @@ def smallest_of_sum(terms: Terms, *, delta: float, most: float, slack: float = 0
         )  # fmt: skip
         return None if found is None else found[1]
 
-    first = smallest(convolve_near(terms, delta=delta))
-    if first is None:
-        return None
+    total = convolve_near(terms, delta=delta)
+    first = smallest(total)
+    if first is None or _is_central(terms, total.theta, first):
+        return first
     near = smallest(convolve_near(terms, delta=delta, epsilon=max(first, terms[0][0].step)))  # the tilt for it
     return first if near is None else min(first, near)
+
+
+def _is_central(terms: Terms, theta: float, epsilon: float) -> bool:
+    """True if the sum tilted so has its mean within a standard deviation of epsilon."""
+    _, mean, variance = _cumulants(terms, theta)
+    return abs(epsilon - mean) <= math.sqrt(variance)
 
 
 def shift_quantile(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
@@ -386,9 +439,10 @@ def _tilted(pld: PrivacyLossDistribution, theta: float) -> Reals:
 
 
 def _reach(terms: Terms, theta: float, z: float) -> float:
-    """Where all but `OUTSIDE` of the tilted sum is below (z > 0) or above (z < 0), by Chernoff's bound."""
-    growth = _cumulants(terms, theta + z)[0] - _cumulants(terms, theta)[0]
-    return (growth - math.log(OUTSIDE)) / z
+    """Where all but `OUTSIDE` of the tilted sum is below (z > 0) or above (z < 0), by Chernoff's bound near z."""
+    here, sign = _cumulants(terms, theta)[0], math.copysign(1.0, z)
+    ends = [(_cumulants(terms, theta + part * z)[0] - here - math.log(OUTSIDE)) / (part * z) for part in NEARER]
+    return sign * min(sign * end for end in ends)
 
 
 # The privacy loss of a shuffled mechanism, from any certified values of its delta: the convex envelope.
@@ -397,7 +451,9 @@ def _reach(terms: Terms, theta: float, z: float) -> float:
 #           \quad\Longrightarrow\quad \text{the pair with hockey stick } C \text{ dominates them all}
 
 
-FINE, FINENESS, COARSE = 50.0, 16.0, 8.0  # evaluated points in one typical loss; fewer for many pairs of values
+FINE, FINENESS, COARSE = 50.0, 16.0, 8.0  # evaluated points in one typical loss; fewer for a slow source
+LOST, LOST_SOON, LOST_SLOWLY = 6e-5, 8e-4, 2.5e-3  # share of epsilon that chords may add: more for a slow source
+HALVINGS, APART = 8, 4  # how often cells are halved; of how many places delta has to fall
 FEW = 10  # pairs of values whose evaluation is quick
 MOST_POINTS, LONGEST_GAP = 2400, 100.0
 ROUNDING = 1e-11  # share by which values of delta are raised, for the rounding of their differences
@@ -408,7 +464,9 @@ BETTER = 0.96  # share of what is known below which a slow source is worth its t
 Delta = Callable[[float], float]
 
 
-def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS) -> PrivacyLossDistribution:
+def pessimistic_pld(
+    pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS, theta: float | None = None
+) -> PrivacyLossDistribution:
     """A privacy loss distribution that dominates the pair: the convex envelope of its certified delta.
 
     Parameters
@@ -418,6 +476,8 @@ def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = 
         About the mass that may be left at infinity.
     width : float
         Relative width of the blocks of C.
+    theta : float, above 0, optional
+        The tilt that it is made for: dense only where that looks. Without it, it is dense everywhere.
 
     Source
     ------
@@ -425,9 +485,16 @@ def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = 
     """
     window = pair.blocks(1e-3 * cut, width)
     scale = min(pair.gaussian_scale, 0.5 * pair.epsilon0)
-    stride = max(1, math.floor(scale / FINE / step))
-    places, values = evaluate_delta(lambda e: pair.upper(e, window), pair.epsilon0, stride * step, cut, flat=ALIKE)
-    return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
+
+    def delta(epsilon: float) -> float:
+        return pair.upper(epsilon, window)
+
+    if theta is None:
+        stride = max(1, math.floor(scale / FINE / step))
+        places, values = evaluate_delta(delta, pair.epsilon0, stride * step, cut, flat=ALIKE)
+        return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
+    cells, values = evaluate_near(delta, pair.epsilon0, scale, step=step, cut=cut, theta=theta, lost=LOST)
+    return envelope_pld(cells, values, step=step)
 
 
 @dataclass(frozen=True)
@@ -470,9 +537,9 @@ class MechanismCurve:
         """Whether everybody hides more than clones do, at a typical loss."""
         return _hides_more(self)
 
-    def pessimistic(self, *, step: float, cut: float) -> PrivacyLossDistribution:
-        """A law of losses on multiples of `step` that dominates; about `cut` is left at infinity."""
-        return _pessimistic(self, step, cut)
+    def pessimistic(self, *, step: float, cut: float, theta: float | None) -> PrivacyLossDistribution:
+        """A law of losses on multiples of `step` that dominates, as `pessimistic_pld`."""
+        return _pessimistic(self, step, cut, theta)
 
 
 @lru_cache(maxsize=64)
@@ -486,15 +553,19 @@ def _hides_more(curve: MechanismCurve) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _pessimistic(curve: MechanismCurve, step: float, cut: float) -> PrivacyLossDistribution:
-    delta, fineness = _smallest(curve, cut)
-    stride = max(1, math.floor(min(curve.gaussian_scale, 0.5 * curve.epsilon0) / fineness / step))
+def _pessimistic(curve: MechanismCurve, step: float, cut: float, theta: float | None) -> PrivacyLossDistribution:
+    delta, lost = _smallest(curve, cut)
+    scale = min(curve.gaussian_scale, 0.5 * curve.epsilon0)
+    if theta is not None:
+        cells, values = evaluate_near(delta, curve.epsilon0, scale, step=step, cut=cut, theta=theta, lost=lost)
+        return envelope_pld(cells, values, step=step)
+    stride = max(1, math.floor(scale / (COARSE if lost == LOST_SLOWLY else FINENESS) / step))
     places, values = evaluate_delta(delta, curve.epsilon0, stride * step, cut)
     return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
 
 
 def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
-    """The smallest certified delta at an epsilon, and how densely to ask; a slow source only where it is better."""
+    """The smallest certified delta at an epsilon, and what chords may lose; a slow source only where it is better."""
     clones = curve.clones
     blocks = clones.blocks(1e-3 * cut, 1e-3)
     everybody: EverybodyLaw | None = None
@@ -508,11 +579,11 @@ def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
         found = clones.upper(epsilon, blocks)
         return found if everybody is None else min(found, everybody.upper(epsilon, most=found))
 
-    fineness = COARSE if everybody is not None and len(everybody.exposures) > FEW else FINENESS
+    lost = LOST_SLOWLY if everybody is not None and len(everybody.exposures) > FEW else LOST_SOON
     middle = min(0.5 * curve.gaussian_scale, 0.5 * curve.epsilon0)
     if own is None or (everybody is not None and own.delta(middle).upper >= BETTER * known(middle)):
-        return known, fineness
-    return lambda epsilon: min(known(epsilon), own.delta(epsilon).upper), COARSE
+        return known, lost
+    return lambda epsilon: min(known(epsilon), own.delta(epsilon).upper), LOST_SLOWLY
 
 
 def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float, *, flat: int = 8) -> tuple[Reals, Reals]:
@@ -531,7 +602,54 @@ def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float, *, 
     return np.array(places), np.array(values)
 
 
-def envelope_pld(cells: Reals, values: Reals, *, step: float) -> PrivacyLossDistribution:
+def evaluate_near(
+    delta: Delta, epsilon0: float, scale: float, *, step: float, cut: float, theta: float, lost: float
+) -> tuple[NDArray[np.int64], Reals]:
+    r"""Multiples of `step` and delta there, dense where chords would show in the moment of a sum tilted by `theta`.
+
+    .. math:: E\, e^{\theta L} = 1 + \theta (\theta + 1) \int_0^\infty
+              \left( e^{\theta l} + e^{-(1 + \theta) l} \right) \delta(l)\, dl
+
+    Cells are halved until the chords add at most about `lost` of its logarithm, and so of epsilon.
+    """
+    widest = 1 << max(0, math.floor(math.log2(max(scale / step, 1.0))))
+    places, values = evaluate_delta(delta, epsilon0, widest * step, cut, flat=APART)
+    cells = np.rint(places / step).astype(np.int64)
+    for _ in range(HALVINGS):
+        more = _chords_that_show(cells, values, step=step, theta=theta, lost=lost)
+        if not more.size:
+            break
+        middle = (cells[more] + cells[more + 1]) // 2
+        found = np.array([0.0 if cell * step >= epsilon0 else delta(cell * step) for cell in middle.tolist()])
+        cells, values = np.insert(cells, more + 1, middle), np.insert(values, more + 1, found)
+    return cells, values
+
+
+def _chords_that_show(
+    cells: NDArray[np.int64], values: Reals, *, step: float, theta: float, lost: float
+) -> NDArray[np.int64]:
+    """Which cells to halve, by what a chord adds to a function of the slopes on both sides of it: an estimate."""
+    if cells.size < 3:
+        return np.flatnonzero(np.diff(cells) > 1)
+    losses = step * cells
+    x = np.expm1(losses)
+    gaps, slopes = np.diff(x), np.diff(values) / np.diff(x)
+    bends = 2.0 * np.diff(slopes) / (gaps[1:] + gaps[:-1])
+    bend = np.maximum(np.append(bends, bends[-1]), np.append(bends[0], bends))
+    show = np.zeros(gaps.size, dtype=bool)
+    for tilt in (theta, 0.5 * theta):  # losses with a heavy tail are tilted less
+        logs = np.logaddexp((tilt - 1.0) * losses, -(tilt + 2.0) * losses) + math.log(tilt * (tilt + 1.0))
+        middle = np.maximum(logs[1:], logs[:-1])
+        with np.errstate(divide="ignore"):
+            moment = np.logaddexp.reduce(middle + np.log(0.5 * (values[1:] + values[:-1]) * gaps))
+            added = middle + np.log(np.maximum(bend, 0.0) * gaps**3 / 12.0)
+        log_moment = np.logaddexp(0.0, moment)
+        allowed = math.log(lost / gaps.size) + math.log(max(float(log_moment), 1e-300)) + log_moment
+        show |= added > allowed
+    return np.flatnonzero(show & (np.diff(cells) > 1))
+
+
+def envelope_pld(cells: NDArray[np.int64], values: Reals, *, step: float) -> PrivacyLossDistribution:
     r"""The law of losses whose hockey stick is the convex envelope of delta at losses `cells` times `step`.
 
     .. math:: \Pr[L' = l_j] = e^{l_j} (C'(E_j+) - C'(E_j-)), \qquad \Pr[L' = \infty] = \delta_J, \qquad

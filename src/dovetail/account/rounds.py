@@ -253,7 +253,7 @@ FINENESS, MOST_PLACES = 10.0, 100  # evaluated points in one typical loss, and o
 COLLECTION_POINTS = 1 << 12  # of the grid on which one collection is summed
 GRID, LONGEST_COLLECTION = 800, 2**20  # cells in one typical loss, and about the most for the sum of all
 MOST_KINDS = 8  # of rounds that are told apart: beyond, rounds of about as many people count as the largest of them
-REACHED = 1e-3  # share of delta below which no more losses are told apart
+REACHED = 1e-3  # share of delta, and of what one of so many rounds has at 0, below which losses are not told apart
 GIVEN_UP = 1e-3  # share of delta that the grid may be wrong with
 LEAST = 1e-9  # nats: smaller losses differ by little more than their rounding
 APART = 1e-6  # share of epsilon0 that the last place is below it: slopes of closer places are all rounding
@@ -291,20 +291,21 @@ class FixedCollection:
     def _ends(self, least: float) -> tuple[Ends, Ends]:
         """Ends of D_E(P || Q) and of D_E(Q || P) on both sides of E = 1, until they are below `least`."""
         stride, worst = min(self.scale / FINENESS, self.law.epsilon0 / 24.0), self.law.epsilon0
-        found = [[self._shuffled.one_way(0.0)], [self._shuffled.one_way(0.0, mirrored=True)]]
+        orders = (False,) if self.law.symmetric else (False, True)
+        found = [[self._shuffled.one_way(0.0, mirrored=mirrored)] for mirrored in orders]
         while max(ways[-1].lower for ways in found) > least and len(found[0]) < MOST_PLACES:
             loss = stride * len(found[0])
             if loss >= worst * (1.0 - APART):
                 break
-            for mirrored, ways in enumerate(found):
-                ways.append(self._shuffled.one_way(loss, mirrored=bool(mirrored)))
+            for mirrored, ways in zip(orders, found, strict=True):
+                ways.append(self._shuffled.one_way(loss, mirrored=mirrored))
         losses = np.asarray(stride * np.arange(len(found[0]), dtype=np.float64))
         ahead, back = (
             (
                 np.array([end.lower * (1.0 - ROUNDING) for end in ways]),
                 np.array([end.upper * (1.0 + ROUNDING) for end in ways]),
             )
-            for ways in found
+            for ways in (found[0], found[-1])
         )
         return _both_sides(losses, ahead, back, worst), _both_sides(losses, back, ahead, worst)
 
@@ -321,10 +322,7 @@ def attacked_epsilon(parts: Sequence[ShuffledRound], *, delta: float, most: floa
         return best
     for attack in _attacks(parts, delta):
         for near in (math.inf, 0.98 * most):
-            found = attack.reached(delta, near, most=most)
-            best = max(best, found)
-            if found > 0.0:  # the tilt for the epsilon found
-                best = max(best, attack.reached(delta, found, most=most))
+            best = max(best, attack.reached(delta, near, most=most))
             if best > 0.9 * most:
                 break
     return best
@@ -377,7 +375,7 @@ def _attacks(parts: Sequence[ShuffledRound], delta: float) -> Iterator[_Attack]:
     """Both orders of the two values, which are the same in every round."""
     try:
         known = [(_collection(who, n), times) for (who, n), times in _kinds(parts).items()]
-        ends = [(one.ends(REACHED * delta), times) for one, times in known]
+        ends = [(one.ends(REACHED * min(delta, one.scale / times)), times) for one, times in known]
     except UnsupportedError:
         return
     step, alike = _step(known), all(one.law.symmetric for one, _ in known)

@@ -29,6 +29,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
 
 MOST_ATOMS = 1 << 17
+MOST_COMBINED = 1 << 22  # collections times atoms among which the worst is sought
 CANDIDATES = 3  # collections of each question from which the worst of all questions is combined
 
 LawOfAll = Callable[[Sequence[BlanketLaw]], BlanketLaw]
@@ -77,12 +78,16 @@ def worst_combined(subject: SeveralQuestions, combine: LawOfAll) -> BlanketLaw:
     The victim's values may agree in a question in which everybody else's differs: that tells how many are like her.
     """
     best: BlanketLaw | None = None
-    options = [_collections(part) for part in subject.parts]
-    options = [[*laws, *(BlanketLaw(law.z0, law.z0, law.mass) for law in laws)] for laws in options]
-    if math.prod(max(law.mass.size for law in laws) for laws in options) > MOST_ATOMS:
-        options = [laws[:1] for laws in options]
-    if math.prod(laws[0].mass.size for laws in options) > MOST_ATOMS:
-        raise UnsupportedError(f"A collection is evaluated up to {MOST_ATOMS:,} kinds of reports.")
+    known = [_collections(part) for part in subject.parts]
+    for few in (CANDIDATES + 1, 1):  # of each question as many as can be combined
+        options = [[*laws[:few], *(BlanketLaw(law.z0, law.z0, law.mass) for law in laws[:few])] for laws in known]
+        atoms = math.prod(max(law.mass.size for law in laws) for laws in options)
+        if math.prod(len(laws) for laws in options) * atoms <= MOST_COMBINED:
+            break
+    else:
+        options = [laws[:1] for laws in known]
+        if math.prod(laws[0].mass.size for laws in options) > MOST_ATOMS:
+            raise UnsupportedError(f"A collection is evaluated up to {MOST_ATOMS:,} kinds of reports.")
     for chosen in product(*options):
         law = combine(chosen)
         best = law if best is None or law.spread > best.spread else best
