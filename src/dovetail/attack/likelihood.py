@@ -86,13 +86,13 @@ class Likelihood(Attack):
 
     Notes
     -----
-    With known shares and blocks or components of up to seven people this is the best of all attacks, where orders
-    are drawn up to the scatter of the draws; with learned shares of few classes it was within .002 of the best in
-    every one of 36 small collections (studies/learned_shares). Blocks beyond the work of `who_sent.WORK` are off by
-    about one part in their size. Of larger components, success was within .02 of the best in all orders of five
-    people. EM is believed where what it learns from half of a batch makes the other half likelier than the regression
-    does. What a release leaves open nothing learns: of 100 equal households of two kinds, three values and epsilon
-    .5, learned shares are right in .49, as the Bayes optimum of those who learn, and known shares in .59.
+    With known shares and blocks or components of up to seven people this is the best of all attacks, where orders are
+    drawn up to the scatter of the draws; with learned shares of few classes it was within .01 of the best in every
+    one of 30 small collections (tests/attack/test_share_posterior.py). Blocks beyond the work of `who_sent.WORK` are
+    off by about one part in their size. Of larger components, success was within .02 of the best in all orders of
+    five people. EM is believed where what it learns from half of a batch makes the other half likelier than the
+    regression does. What a release leaves open nothing learns: of 100 equal households of two kinds, three values and
+    epsilon .5, learned shares are right in .49, as the Bayes optimum of those who learn, and known shares in .59.
     Numbers are learned by EM with a smoothing step in blocks; elsewhere the shares of a class are those of everybody,
     moved and narrowed as a normal law is (`NumberLaw.shares`).
 
