@@ -422,3 +422,41 @@ def test_everybody_is_sought_at_a_row_of_their_own() -> None:
     assert table[rows]["town"].to_list() == people["town"].to_list()
     assert table[rows]["age"].cast(pl.String).to_list() == people["age"].to_list()
     assert rows_of_people("z", table, people, shared=[]).tolist() == list(range(200))  # mixed evenly
+
+
+LIKELIHOOD = [
+    "attack",
+    "likelihood",
+    "people.csv",
+    "--labels",
+    "age",
+    "--radius",
+    "1",
+    "--alpha",
+    "2",
+    "--shuffler",
+    "mallows",
+]
+KRR_OPTIONS, LAPLACE_OPTIONS = (["--randomizer", name, "--epsilon", "1"] for name in ("krr", "laplace"))
+FAULTS = {
+    "somebody twice": (
+        ["--private", "answer", "--person", "id", *KRR_OPTIONS], "one report per person, so keep one row each.",
+    ),
+    "one column for two things": (
+        ["--private", "age", *KRR_OPTIONS], "among --private, --person, --similar and the groups.",
+    ),
+    "beyond the range": (
+        ["--private", "watts", *LAPLACE_OPTIONS, "--lower", "0", "--upper", "10", "--grid", "1"],
+        "or give --clip: nothing",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_told_in_the_options_that_were_given(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """[data] is a section of a configuration, which nobody has written here."""
+    Path("people.csv").write_text("id,age,answer,watts\n1,30,a,2\n1,31,b,17\n2,32,a,3\n3,33,b,4\n", encoding="utf-8")
+    options, told = FAULTS[fault]
+    assert invoke([*LIKELIHOOD, *options]) == 2
+    error = capsys.readouterr().err
+    assert told in error and "[data]" not in error and "`" not in error

@@ -131,4 +131,5 @@ def test_a_list_of_alphas_is_compared_in_a_table_a_document_and_a_page(capsys: p
     assert '<th scope="row"></th>' not in page
     assert "What alpha buys" in page and page.count("<svg") == 2 and document["sentence"][1:] in page
     assert invoke([*command, "--report", "page.html"]) == 2 and "--force" in capsys.readouterr().err
+    assert "<td>identity</td>" in page or ">identity<" in page, "shufflers have the names that a configuration takes"
     assert invoke(command) == 0 and "told apart" in capsys.readouterr().out.replace("\n", " ")

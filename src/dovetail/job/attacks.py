@@ -15,7 +15,7 @@ from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, succes
 from dovetail.attack.experiment.voter_selection import select_members, select_voters
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.core.errors import ConfigError, DataError, ParameterError, UnsupportedError
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
@@ -358,6 +358,20 @@ def measured(found: AttackResult, *, votes: int | Missing, bound: SuccessBound |
 _ROW = "row"
 
 
+def in_options(text: str) -> str:
+    """A fault in the words of options, where nobody has written [data]."""
+    for old, new in (
+        (', or set `duplicates` in [data] to "first" or "last"', ""), ("set clip = true in [data]", "give --clip"),
+        ("`decimal`, `thousands` and `units` in [data], or --decimal, say", "--decimal says"),
+        ("`public`, `person` and `time`", "--person, --similar and the groups"),
+        ("`data.private`", "--private"), ("`data.person`", "--person"), ("`data.public`", "--similar and the groups"),
+        ("declare `lower` and `upper` in [data]", "give --lower and --upper"),
+        (" in [data]", ""), ("[data] ", ""),
+    ):  # fmt: skip
+        text = text.replace(old, new)
+    return text
+
+
 @mute
 @dataclass(frozen=True, eq=False)
 class AttackExperiment:
@@ -398,11 +412,17 @@ class AttackExperiment:
         public = [name for name in dict.fromkeys([*shuffle.columns, *similar, *beside]) if name != person]
         data = {"private": private, "person": person, "public": public, **(values or {})}
         asked = {"schema_version": 1, "mode": "rehearsal", "data": data, "randomize": randomize, "shuffle": shuffle}
-        settings = parse_section(RunConfig, asked, name="options")
+        try:
+            settings = parse_section(RunConfig, asked, name="options")
+        except ConfigError as error:
+            raise ConfigError(in_options(str(error))) from None
         near = shuffle.groups
         if reach is not None and (near is None or near.nearest is not None or not near.by_values):
             raise ParameterError("--reach goes with groups of --labels, or of --points with --radius.")
-        return cls(build_collection(settings, rng, table=table), similar, reach)
+        try:
+            return cls(build_collection(settings, rng, table=table), similar, reach)
+        except DataError as error:
+            raise DataError(in_options(str(error))) from None
 
     @property
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:

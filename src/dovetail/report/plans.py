@@ -368,7 +368,7 @@ def _of(document: Document, shuffler: str) -> Document:
 def _row(point: Document) -> tuple[str, ...]:
     return (
         ABSENT if point["asked"] is None else _alpha(point["asked"]),
-        str(point["shuffler"]).replace("_", " ").replace("identity", "none"),
+        str(point["shuffler"]),
         _alpha(point["alpha"]),
         _percent(point["told_apart"]),
         f"{point['lost']:.2f}",

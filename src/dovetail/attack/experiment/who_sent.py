@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Self
 
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from dovetail.attack.experiment.sender_model import DrawnOrders, EvenBlocks
+from dovetail.attack.experiment.share_posterior import MOST_CELLS, Compositions, tables
 from dovetail.core.compiled import COMPILED, njit
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
@@ -45,6 +47,10 @@ class Batch(ABC):
     @abstractmethod
     def halves(self, rng: Entropy) -> tuple[Batch, Batch]:
         """A random half of the blocks, and the others."""
+
+    @abstractmethod
+    def compositions(self, classes: int) -> Compositions | None:
+        """The same as a sum over compositions, for many draws of shares at once; None where there are too many."""
 
 
 class Senders(ABC):
@@ -157,6 +163,32 @@ class _BlockBatch(Batch):
         first = np.bincount(self.pattern, one).astype(np.float64)
         return replace(self, weight=first), replace(self, weight=self.weight - first)
 
+    def compositions(self, classes: int) -> Compositions | None:
+        kinds, before = self.counts.shape[1], 0
+        terms, logs, rows, columns, shares = [], [], [], [], []
+        for counts, (low, high) in zip(self.counts, pairwise(self.ends.tolist()), strict=True):
+            seen, many = np.flatnonzero(counts), self.many[low:high]
+            found = tables(tuple(many.tolist()), tuple(counts[seen].tolist()))
+            if found is None or (before + len(found[0])) * classes * kinds > MOST_CELLS:
+                return None
+            table = np.zeros((len(found[0]), high - low, kinds))
+            table[:, :, seen] = found[0]
+            wide = np.zeros((len(table), classes, kinds))
+            wide[:, self.who[low:high]] = table
+            terms.append(wide)
+            logs.append(found[1])
+            term, row, kind = np.nonzero(table)
+            rows.append((low + row) * kinds + kind)
+            columns.append(before + term)
+            shares.append(table[term, row, kind] / many[row])
+            before += len(table)
+        sizes = np.array([len(each) for each in logs])
+        where = (np.concatenate(rows), np.concatenate(columns))
+        sends = csr_array((np.concatenate(shares), where), shape=(len(self.who) * kinds, before))
+        return Compositions(
+            np.concatenate(terms), np.concatenate(logs), np.cumsum(sizes) - sizes, self.weight, sends, self.who
+        )
+
     def expected(self, chances: Rows) -> tuple[Rows, float, Rows]:
         told, likelihood = chances[self.who], 0.0
         sizes = np.diff(self.ends)
@@ -211,6 +243,27 @@ class ComponentSenders(Senders):
             classes, seats.senders, np.argsort(component, kind="stable"), np.concatenate(([0], np.cumsum(sizes)))
         )
 
+    @cached_property
+    def distinct(self) -> tuple[Codes, Codes, Codes, Codes, NDArray[np.float64]]:
+        """The different orders of each component.
+
+        The number of the order, a sender and her place, one by one; then the component of each order, and how often
+        it was drawn.
+        """
+        found: list[tuple[Codes, Codes, Codes, Codes, NDArray[np.float64]]] = []
+        before = 0
+        for number, (low, high) in enumerate(pairwise(self.starts)):
+            here = self.order[low:high]
+            rows, often = np.unique(self.senders[:, here], axis=0, return_counts=True)
+            orders = np.repeat(before + np.arange(len(rows)), len(here))
+            component = np.full(len(rows), number)
+            found.append(
+                (orders, rows.ravel().astype(np.int64), np.tile(here, len(rows)), component, often.astype(np.float64))
+            )
+            before += len(rows)
+        order, sender, place, of, drawn = (np.concatenate(part) for part in zip(*found, strict=True))
+        return order, sender, place, of, drawn
+
     def batch(self, kinds: Codes) -> Batch:
         return _ComponentBatch(self, kinds, np.arange(len(self.starts) - 1))
 
@@ -233,6 +286,27 @@ class _ComponentBatch(Batch):
     def halves(self, rng: Entropy) -> tuple[Batch, Batch]:
         line, half = rng.permutation(len(self.among)), len(self.among) // 2
         return replace(self, among=self.among[line[:half]]), replace(self, among=self.among[line[half:]])
+
+    def compositions(self, classes: int) -> Compositions | None:
+        law, kinds = self.law, int(self.kinds.max()) + 1
+        if (len(law.starts) - 1) * classes * kinds > MOST_CELLS:
+            return None
+        order, senders, places, component, drawn = law.distinct
+        sent = law.classes[senders] * kinds + self.kinds[places]
+        cells = np.bincount(order * (classes * kinds) + sent, minlength=len(drawn) * classes * kinds)
+        found, term = np.unique(
+            np.column_stack((component, cells.reshape(len(drawn), -1))), axis=0, return_inverse=True
+        )
+        if found.size > MOST_CELLS:
+            return None
+        weights = np.bincount(term.ravel(), drawn)
+        shares = (drawn / weights[term.ravel()])[order]
+        rows = senders * kinds + self.kinds[places]
+        sends = csr_array((shares, (rows, term.ravel()[order])), shape=(len(self.kinds) * kinds, len(found)))
+        starts = np.searchsorted(found[:, 0], np.arange(len(law.starts) - 1))
+        weight = np.bincount(self.among, minlength=len(starts)).astype(np.float64)
+        exponents = found[:, 1:].reshape(-1, classes, kinds).astype(np.float64)
+        return Compositions(exponents, np.log(weights), starts, weight, sends, law.classes)
 
     def expected(self, chances: Rows) -> tuple[Rows, float, Rows]:
         law = self.law
