@@ -340,6 +340,7 @@ def test_the_table_of_the_demo_is_written_without_a_rehearsal(capsys: pytest.Cap
 ACCOUNT = ["account", "--n", "1000", "--delta", "1e-6"]
 RANDOMIZE = ["randomize", "survey.csv", "--private", "secret", "--out", "y.parquet"]
 MISTAKES = {
+    "keys in place of a folder": (["collect", "keys", "owner", "--out", "."], "is a folder; name a file in it"),
     "unknown verb": (["rn"], "rn"),
     "unknown option": (["run", "rehearsal.toml", "--ot", "x"], "--ot"),
     "no configuration": (["run", "none.toml"], "none.toml: no such file"),

@@ -56,6 +56,22 @@ def test_a_folder_that_is_closed_is_not_left_out(path: str, place: Path, monkeyp
         source(place, path)
 
 
+@pytest.mark.parametrize("out", [".", "", "..", "../here"])
+@pytest.mark.parametrize("mode", [{}, {"mode": "rehearsal", "seed": 1}])
+def test_what_a_folder_holds_is_named_and_not_what_is_written_there_meanwhile(
+    out: str, mode: dict[str, Any], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "work" / "here").mkdir(parents=True)
+    (place / "work" / "here" / "mine").write_text("mine")
+    monkeypatch.chdir(place / "work" / "here")
+    with pytest.raises(
+        OutputError, match=r"holds '(mine|here)', which is no report|is not empty, and holds no release"
+    ) as caught:
+        run(config(place / "in") | mode, out=out, ledger=place / "ledger", workers=1)
+    assert "staging" not in str(caught.value)
+    assert sorted(path.name for path in (place / "work").rglob("*")) == ["here", "mine"]
+
+
 def test_a_folder_is_no_file_whatever_its_name(place: Path) -> None:
     write_table(place / "in" / "day.parquet", table(60).with_columns(id=pl.col("id") + 10**6))
     assert source(place, "in").n == 660, "the files of a folder that Spark wrote count once"

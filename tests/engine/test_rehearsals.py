@@ -56,7 +56,7 @@ def test_a_seed_gives_the_same_rehearsal_and_nothing_stays_behind(tmp_path: Path
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]
     assert ReleaseLedger(tmp_path / "ledger").entries() == []
     assert not [place for place in tmp_path.iterdir() if "staging" in place.name]
-    with pytest.raises(OutputError, match="holds a report already"):
+    with pytest.raises(OutputError, match=r"holds a report already; name another place with --out\.$"):
         drawn(settings, tmp_path)
 
 

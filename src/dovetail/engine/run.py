@@ -231,6 +231,7 @@ def run(
     ('processes', 200)
     """
     settings, target = questions_of(config) or settings_of(config), Path(out)
+    target = target if target.name not in ("", "..") else target.resolve()  # a name, to stage beside
     refuse_unsupported(settings)
     private = ReleaseLedger(Path(ledger)) if ledger is not None else ReleaseLedger.default()
     keep_apart(target, private)
@@ -271,7 +272,7 @@ class _Run:
 
     def rehearse(self, table: Any, secret: Secret) -> PrivacyReport:
         """Estimates beside the truth, which is counted in the same pass, and attacks on a sample; nothing is kept."""
-        check_target(self.staging.target, force=False)
+        check_target(self.staging.target, force=None)
         job, (source, census, numbers) = self.job, self._read(table)
         batches, order = self._batches(census, secret)
         truth = Truth(job.questions, grouped=job.group is not None and bool(job.config.estimate.by))

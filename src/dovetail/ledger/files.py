@@ -93,8 +93,11 @@ def read_json(place: Path, *, error: type[ConfigError | DataError] = DataError) 
 OURS = {"report.json", "report.html", "sanitized.parquet"}  # what a folder of ours holds, and nothing else
 
 
-def check_target(target: Path, *, force: bool) -> None:
-    """Refuse early what `publish` would refuse late: existing folders and places that cannot be written."""
+def check_target(target: Path, *, force: bool | None) -> None:
+    """Refuse early what `publish` would refuse late: existing folders and places that cannot be written.
+
+    `force` is None where nothing is ever replaced.
+    """
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise OutputError(f"{target}: exists and is not a folder; name another place with --out.")
     if target.exists() and any(target.iterdir()):
@@ -102,7 +105,8 @@ def check_target(target: Path, *, force: bool) -> None:
         if foreign:
             raise OutputError(f"{target}: holds {foreign[0]!r}, which is no report; name another place with --out.")
         if not force:
-            raise OutputError(f"{target}: holds a report already; use --force to replace it, or another --out.")
+            way = "name another place with --out" if force is None else "use --force to replace it, or another --out"
+            raise OutputError(f"{target}: holds a report already; {way}.")
     try:
         if target.is_mount():
             raise OutputError(f"{target}: is a mount point, which cannot be replaced; name a folder inside it.")

@@ -77,6 +77,8 @@ def _keys(
 
 def write_keys(made: RoleKeys, out: Path) -> Path:
     """Write the secret file, the audit log's first line, and the public file, whose place is returned."""
+    if out.is_dir():
+        raise OutputError(f"{out}: is a folder; name a file in it with --out.")
     log = AuditLog.of(made, out)
     if log.path.exists() and not out.exists():
         raise OutputError(f"{log.path} exists, of other keys that had this name; choose another name.")
