@@ -137,6 +137,11 @@ def missed(shuffler: Any, household: tuple[int, ...], epsilon: float, rng: Entro
     return float(np.mean(gaps))
 
 
+def named(part: Any) -> str:
+    """A shuffler's name, the letters of a household, or epsilon."""
+    return "".join("AB"[c] for c in part) if isinstance(part, tuple) else getattr(part, "__name__", str(part))
+
+
 CASES = [
     (shuffler, household, epsilon)
     for shuffler in (within, mallows, noisy_sort, planar, rase)
@@ -148,7 +153,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("shuffler", "household", "epsilon"),
     tiered(CASES, first=lambda case: case in ((within, AAB, 4.0), (mallows, AABB, 0.5))),
-    ids=lambda part: getattr(part, "__name__", str(part)),
+    ids=named,
 )
 def test_what_is_learned_from_the_release_alone_is_within_a_hundredth_of_bayes(
     shuffler: Any, household: tuple[int, ...], epsilon: float, rng: Entropy
