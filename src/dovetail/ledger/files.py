@@ -104,9 +104,10 @@ def check_target(target: Path, *, force: bool | None) -> None:
         foreign = sorted(path.name for path in target.iterdir() if path.name not in OURS)
         if foreign:
             raise OutputError(f"{target}: holds {foreign[0]!r}, which is no report; name another place with --out.")
+        if force is None:
+            raise OutputError(f"{target}: holds a report already; name another place with --out.")
         if not force:
-            way = "name another place with --out" if force is None else "use --force to replace it, or another --out"
-            raise OutputError(f"{target}: holds a report already; {way}.")
+            raise OutputError(f"{target}: holds a report already; use --force to replace it, or another --out.")
     try:
         if target.is_mount():
             raise OutputError(f"{target}: is a mount point, which cannot be replaced; name a folder inside it.")
