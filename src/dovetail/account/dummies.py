@@ -326,7 +326,7 @@ def sparse_delta(dummies: SparseDummies, epsilon: float, *, rounds: int = 1) -> 
     """
     many = whole("rounds", rounds, least=1, most=MOST_SPARSE_ROUNDS)
     loss, wanted = _sparse_loss(dummies), real("epsilon", epsilon)
-    gains = np.arange(-many, many + 1) * loss - wanted
+    gains = np.arange(-many, many + 1) * (loss * UP) - wanted
     above = gains > 0.0
     return float(_trinomial(dummies.kept, dummies.more, many)[above] @ -np.expm1(-gains[above])) * UP
 
