@@ -311,7 +311,7 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
         (["--dimension", "4", "--clip", "1", "--k", "3"], "--k does not go with --question vector"),
         (["--dimension", "4", "--clip", "1", "--n", "100"], "give one of `error`, `epsilon` and `epsilon0`"),
         (["--dimension", "4", "--clip", "1", "--error", "1"], "without `n`, give two of"),
-        (["--dimension", "4", "--clip", "-1", "--n", "9", "--error", "1"], "--clip must be a finite number above 0"),
+        (["--dimension", "4", "--clip", "-1", "--n", "9", "--error", "1"], "--clip must be greater than 0"),
         (["--dimension", "4", "--clip", "1", "--n", "100", "--error", "1e-3"], "cannot be had from 100 people"),
     ],
 )
