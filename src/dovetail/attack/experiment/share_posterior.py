@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, permutations
 from math import comb
@@ -111,8 +111,8 @@ class SharePosterior:
         Logarithm of the mean likelihood before.
     """
 
-    shares: Drawn
-    weights: NDArray[np.float64]
+    shares: Drawn = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
     evidence: float
 
     @classmethod
