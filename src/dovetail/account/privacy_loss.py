@@ -354,12 +354,15 @@ def _log_normal_part(theta: float, variance: float) -> float:
     return math.log(max(near - far, 1e-300))
 
 
+LEAST_SPREAD = 1e-150  # its square is a double
+
+
 def normal_spread(epsilon: float, delta: float) -> float:
     """The standard deviation at which normal losses have this delta at `epsilon`, about: for guesses.
 
     Their mean is half the square of it.
     """
-    low, high = epsilon / 45.0, 8.0 + math.sqrt(64.0 + 2.0 * epsilon)
+    low, high = max(epsilon / 45.0, LEAST_SPREAD), 8.0 + math.sqrt(64.0 + 2.0 * epsilon)
     while high > 1.001 * low:
         spread = math.sqrt(low * high)
         theta = epsilon / spread**2 - 0.5
