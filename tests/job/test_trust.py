@@ -138,7 +138,7 @@ def test_the_least_epsilon_reaches_the_error() -> None:
 
 
 @pytest.mark.exhaust
-@pytest.mark.parametrize("n", [20_011, 21_500, 31_000])
+@pytest.mark.parametrize("n", [20_011, 21_500, 22_000, 31_000])  # rounded to the nearest, errors go up and down
 def test_the_least_error_that_a_refusal_names_is_an_error_that_is_reached(n: int) -> None:
     asked: dict[str, Any] = {"n": n, "epsilon": 1.0, "delta": 1e-6}
     planners: list[Callable[..., Any]] = [
