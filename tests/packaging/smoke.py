@@ -102,5 +102,6 @@ def _run(words: Sequence[str | Path], folder: Path) -> str:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, words))} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        said = f"{' '.join(map(str, words))} failed with {done.returncode}"
+        raise RuntimeError(f"{said}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     return done.stdout
