@@ -250,7 +250,7 @@ VALUE_MISTAKES: dict[str, tuple[str, list[str], str]] = {
     "a number outside": ("likelihood", ["survey.csv", *NUMBERS[:-1], "9", "--labels", "age", "--randomizer",
                                         "window"], "lie outside the declared [0, 9]"),
     "epsilon zero": ("majority", ["survey.csv", "--private", "secret", "--epsilon", "0", *KNOWN],
-                     "`randomize.epsilon` must be"),
+                     "--epsilon must be greater than 0"),
     "a stranger": ("subset", ["survey.csv", *MECHANISM, "--people", "1,x"], "nobody is called 'x'"),
     "the same person twice": ("subset", ["survey.csv", *MECHANISM, "--people", "1,1"], "name each person once"),
     "nobody": ("subset", ["survey.csv", *MECHANISM, "--people", ","], "--people must name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -105,6 +106,16 @@ def test_processes_with_different_campaigns_never_spend_more_than_the_total_toge
     with closing(Outbox.open(tmp_path / "outbox", name)) as outbox:
         assert outbox.spending().spent == DEVICE_TOTAL
         assert sum(ledger.counts.get("accepted", 0) for ledger in outbox.ledgers()) == DEVICE_TOTAL / 2.0
+
+
+def test_what_is_left_is_read_where_no_other_process_can_spend_it(tmp_path: Path) -> None:
+    keys = RoleKeys.generate("device")
+    assert keys.signing
+    path = tmp_path / "outbox"
+    with closing(Outbox.open(path, keys.signing.verifying_key())) as outbox, outbox._transaction():
+        other = sqlite3.connect(path, timeout=0.0, isolation_level=None)
+        with closing(other), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
 
 
 @pytest.mark.parametrize("options", [{"total": 0.0}, {"per_question": -1.0}, {"total": float("inf")}])
