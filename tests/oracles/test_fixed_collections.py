@@ -139,9 +139,10 @@ def test_places_are_so_far_apart_that_their_slopes_are_not_rounding() -> None:
         assert np.diff(np.log(places[1:])).min() > 1e-7 * epsilon0
 
 
-def test_errors_above_one_reach_nothing() -> None:
+@pytest.mark.parametrize("error", [0.5, 3.0])
+def test_what_errors_may_exceed_reaches_nothing(error: float) -> None:
     worthless = ComposedPLD(
-        theta=0.0, log_moment=0.0, start=-1.0, step=1.0, masses=np.full(3, 1e-9), noise=1.0, infinity=0.0, error=3.0
+        theta=0.0, log_moment=0.0, start=-1.0, step=1.0, masses=np.full(3, 1e-9), noise=1.0, infinity=0.0, error=error
     )
     assert worthless.lower(0.0) == 0.0
 
