@@ -91,16 +91,19 @@ class Tree:
         path.write_text(mutant.applied(original))
         os.utime(path, (times.st_atime, times.st_mtime + 10.0))  # byte code is known by size and second
         try:
-            with self._compiled_anew(mutant.file):
-                status, said = self.run(
-                    mutant.tests, PYTHONDONTWRITEBYTECODE="1"
-                )  # nothing of the change outlives it
+            with self._compiled_anew(mutant.file):  # and its byte code is not written
+                for _ in range(2):  # a machine that is short of memory or room breaks a run, seldom two
+                    status, said = self.run(mutant.tests, PYTHONDONTWRITEBYTECODE="1")
+                    noticed = status == FAILED and _NOTICED.search(said) is not None
+                    if noticed or status in (PASSED, -1):
+                        break
         finally:
             path.write_text(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        if status == FAILED and _NOTICED.search(said):
+        if noticed:
             return KILLED
-        return {PASSED: "SURVIVED", -1: "ENDLESS"}.get(status, f"BROKEN {status}")
+        broken = f"BROKEN {status} {' | '.join(said.strip().splitlines()[-4:])[-400:]}"
+        return {PASSED: "SURVIVED", -1: "ENDLESS"}.get(status, broken)
 
     @contextmanager
     def _compiled_anew(self, file: str) -> Iterator[None]:
