@@ -157,7 +157,7 @@ def costs(template: Path, folder: Path, parts: list[list[bytes]], database: Post
             told = ", ".join(f"{who} {each:.0f}" for who, each in zip(beside, took, strict=True) if each >= 5)
             print(f"  {store}, {name}: {told} us (load {os.getloadavg()[0]:.1f})", flush=True)
             sent += len(messages)
-        print(f"  {store}: {start / 1e6:.0f} MB at first, {(held(process) - start) / sent:.0f} bytes more a device")
+        print(f"  {store}: {start / 1e6:.0f} MB at first, {held(process) / 1e6:.0f} after {sent} reports")
     if not url and stored(folder / store / "shuffler.sqlite") != sent:
         raise SystemExit(f"{stored(folder / store / 'shuffler.sqlite')} reports of {sent} are there.")
 
