@@ -5,7 +5,8 @@ TLS; requests sealed to the gateway, over connections that a relay keeps; messag
 PostgreSQL, with fsync on. Processor time is that of the shuffler, and of the programs beside it.
 
 Then floods of junk, sealed well by keys outside the roster so that each is opened and verified in vain, at the doors
-of HTTP, while devices report at fixed times: the 99th percentile of their waits must stay below two seconds.
+of HTTP, while devices report at fixed times: the 99th percentile of their waits must stay below two seconds. A broker
+keeps one queue: there the wait of a device is that of all junk before it, so what one message of junk costs is told.
 
     python benchmarks/collect_doors.py
     python benchmarks/collect_doors.py --reports 200
@@ -49,6 +50,7 @@ from randomize_speed import machine
 GATEWAY = RoleKeys.generate("gateway")
 AT_ONCE = 32  # connections; the shipped nginx lets an address have fifty
 FLOODERS, STRANGERS = 32, 300  # connections of junk, and keys outside the roster
+QUEUED = 5000  # messages of junk at the broker
 GAP = 0.05  # seconds between the reports of devices beside a flood
 
 
@@ -114,6 +116,11 @@ def shuffler(template: Path, folder: Path, more: str) -> Iterator[tuple[int, int
         yield server.id, server.port
 
 
+def held(process: int) -> int:
+    """Bytes of memory that a process has."""
+    return int((Path("/proc") / str(process) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def costs(template: Path, folder: Path, parts: list[list[bytes]], database: Postgres, *, url: str) -> None:
     """Microseconds of processor time a report, by door; `url` is a PostgreSQL's, or empty for SQLite."""
     campaign, store = load_campaign(template / "campaign.toml"), "PostgreSQL" if url else "SQLite"
@@ -140,7 +147,7 @@ def costs(template: Path, folder: Path, parts: list[list[bytes]], database: Post
             "the broker": broker.process.running.pid,
             "PostgreSQL": database.process.running.pid,
         }
-        sent = 0
+        sent, start = 0, held(process)
         for name, door in doors.items():
             messages, before = parts.pop(), [*map(tree_time, beside.values())]
             door(messages)
@@ -150,6 +157,7 @@ def costs(template: Path, folder: Path, parts: list[list[bytes]], database: Post
             told = ", ".join(f"{who} {each:.0f}" for who, each in zip(beside, took, strict=True) if each >= 5)
             print(f"  {store}, {name}: {told} us (load {os.getloadavg()[0]:.1f})", flush=True)
             sent += len(messages)
+        print(f"  {store}: {start / 1e6:.0f} MB at first, {held(process) / 1e6:.0f} after {sent} reports")
     if not url and stored(folder / store / "shuffler.sqlite") != sent:
         raise SystemExit(f"{stored(folder / store / 'shuffler.sqlite')} reports of {sent} are there.")
 
@@ -198,6 +206,38 @@ def floods(template: Path, place: Path, parts: list[list[bytes]]) -> None:
         )
 
 
+def queued(template: Path, place: Path, parts: list[list[bytes]]) -> None:
+    """How long a device waits behind junk in the broker's queue, without the time that the junk took to come."""
+    campaign = load_campaign(template / "campaign.toml")
+    report = plain(campaign, campaign.mechanism.encode(1))
+    strangers = [seal(campaign, 1, report, SigningKey.generate()) for _ in range(STRANGERS)]
+    where, folder = topic(campaign.digest), place / "queue"
+    with mosquitto() as broker:
+        with shuffler(template, folder, f'[mqtt]\nurl = "{broker.url}"\n'):
+            while "subscribed" not in (folder / "log").read_text():
+                sleep(0.1)
+        sender = Client(CallbackAPIVersion.VERSION2, os.urandom(16).hex(), protocol=MQTTv5)
+        sender.connect("127.0.0.1", broker.process.port)
+        sender.loop_start()
+        asked = Properties(PacketTypes.PUBLISH)
+        asked.ResponseTopic = answer_topic(os.urandom(16).hex())
+        for number in range(QUEUED):
+            sent = sender.publish(where, strangers[number % STRANGERS], qos=1, properties=asked)
+            if number % FLOODERS == 0 or number == QUEUED - 1:
+                sent.wait_for_publish(60)
+        sender.disconnect()
+        sender.loop_stop()
+        with serve(role("shuffler"), folder) as server:
+            before, begin = tree_time(server.id), perf_counter()
+            published(broker, where, [parts[-1].pop()])
+            wait, took = perf_counter() - begin, tree_time(server.id) - before
+    print(
+        f"  behind {QUEUED} messages of junk at a broker a device waited {wait:.1f} s; the shuffler took "
+        f"{took / QUEUED * 1e6:.0f} us of processor time for each (load {os.getloadavg()[0]:.1f})",
+        flush=True,
+    )
+
+
 def main() -> None:
     """Print the processor time of a report by each door and store, and the waits beside floods."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -211,11 +251,12 @@ def main() -> None:
         place, template = Path(name), Path(name) / "template"
         template.mkdir()
         place.chmod(0o755)
-        parts = prepare(template, slices=12, size=options.reports // GROUP).slices
+        parts = prepare(template, slices=13, size=options.reports // GROUP).slices
         url = database.database("doors").replace("postgresql://", "postgresql+psycopg://")
         for each in ("", url):
             costs(template, place, parts, database, url=each)
         floods(template, place, parts)
+        queued(template, place, parts)
 
 
 if __name__ == "__main__":

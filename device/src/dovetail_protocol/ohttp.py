@@ -19,6 +19,7 @@ import hmac
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from typing import Self
 
@@ -137,6 +138,14 @@ class Gateway:
             raise ConfigError("two keys of the gateway have one id and cannot be told apart: make another key.")
         return cls(held)
 
+    @cached_property
+    def _ready(self) -> dict[bytes, tuple[bytes, X25519PrivateKey]]:
+        """Public and secret key, made ready once, by the head of the requests sealed to it."""
+        return {
+            bytes([public.id]) + _ALGORITHMS: (public.public, X25519PrivateKey.from_private_bytes(key.secret))
+            for public, key in self.keys
+        }
+
     def configurations(self) -> bytes:
         """All key configurations as `application/ohttp-keys`, the newest first."""
         found = [public.configuration() for public, _ in reversed(self.keys)]
@@ -155,13 +164,12 @@ class Gateway:
         head, enc, sealed = wire[:7], wire[7:39], wire[39:]
         if len(wire) < OVERHEAD:
             raise DataError("this is no encapsulated request.")
-        held = next((pair for pair in self.keys if head == bytes([pair[0].id]) + _ALGORITHMS), None)
-        if held is None:
+        if head not in self._ready:
             raise UnknownKey("the gateway has no key of this id and these algorithms.")
-        public, key = held
+        public, curve = self._ready[head]
         try:
-            shared = X25519PrivateKey.from_private_bytes(key.secret).exchange(X25519PublicKey.from_public_bytes(enc))
-            schedule = _Schedule.of(shared, enc, public.public, head)
+            shared = curve.exchange(X25519PublicKey.from_public_bytes(enc))
+            schedule = _Schedule.of(shared, enc, public, head)
             return AESGCM(schedule.key).decrypt(schedule.nonce, sealed, b""), PendingResponse(enc, schedule.exported)
         except (InvalidTag, ValueError):
             raise DataError("the request is not sealed to this gateway, or has been changed on the way.") from None

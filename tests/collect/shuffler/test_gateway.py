@@ -6,6 +6,7 @@ import logging
 import socket
 from contextlib import contextmanager
 from email.message import Message as EmailMessage
+from threading import Thread
 
 import httpx
 import pytest
@@ -23,6 +24,7 @@ from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.campaign.terms import require_same_terms
 from dovetail.collect.relay import relay_app
+from dovetail.collect.shuffler import gateway
 from dovetail.collect.shuffler.app import shuffler_app
 from dovetail.core.errors import ConfigError
 from dovetail_device.http import ObliviousTransport, _Answer
@@ -216,6 +218,55 @@ def test_only_the_routes_of_devices_are_behind_the_gateway(method, path, status)
     with served(world, gateway=Gateway.of([SECRET])) as client:
         found = ask(client, BinaryRequest(method, "https", "elsewhere.example.org", path))
         assert found.status == status
+
+
+def test_every_answer_to_a_report_is_that_of_the_app_to_the_byte():
+    """A query sends a request through the app, and tells it nothing."""
+    world = World(through("https://relay.example.org"))
+    first, stranger = DEVICES[0], RoleKeys.generate("device").signing
+    reports = [message(world.campaign, first), message(world.campaign, first, round=3)]
+    reports += [message(world.campaign, first, value=1), message(world.campaign, stranger), b"", bytes(99)]
+    reports += [reports[0][:-1], reports[0][:-1] + b"?", bytes(world.shuffler.campaigns.longest + 1)]
+    with served(world, gateway=Gateway.of([SECRET])) as client:
+        both = [
+            [ask(client, oblivious_request("POST", path, each)) for path in ("/v1/reports", "/v1/reports?")]
+            for each in reports
+        ]
+        assert world.store.rounds("commute")[0].count == 1 and client.service.gate.used == 0
+    assert all(straight == app for straight, app in both)
+    assert [straight.status for straight, _ in both] == [202, 425, 409, 403, 400, 400, 400, 400, 413]
+
+
+def test_a_report_by_a_relay_costs_no_task_and_no_second_pass_through_an_app(monkeypatch):
+    world = World(through("https://relay.example.org"))
+    passed = []
+
+    async def counted(_, asked):
+        passed.append(asked.path)
+        return BinaryResponse(404)
+
+    monkeypatch.setattr(gateway, "_ask", counted)
+    with served(world, gateway=Gateway.of([SECRET])) as client:
+        reports = message(world.campaign, DEVICES[0]), b"junk"
+        told = [ask(client, oblivious_request("POST", "/v1/reports", each)).status for each in reports]
+        assert told == [202, 400] and not passed
+        assert ask(client, oblivious_request("GET", "/v1/campaigns/commute")).status == 404
+    assert passed == ["/v1/campaigns/commute"]
+
+
+def test_thousands_of_requests_that_open_to_nothing_in_one_piece_are_all_refused():
+    world = World(through("https://relay.example.org"))
+    head = f"POST /ohttp HTTP/1.1\r\nHost: a\r\nContent-Type: {REQUEST_TYPE}\r\nContent-Length: 1\r\n\r\nx"
+    with served(world, gateway=Gateway.of([SECRET])) as client:
+        place = (client.base_url.host, client.base_url.port)
+        with socket.create_connection(place, timeout=PATIENCE) as link:
+            sender = Thread(target=link.sendall, args=(3000 * head.encode(),), daemon=True)
+            sender.start()
+            told = bytearray()
+            while told.count(b"HTTP/1.1 400 ") < 3000 and (came := link.recv(1 << 16)):
+                told += came
+            sender.join(PATIENCE)
+        assert told.count(b"HTTP/1.1 400 ") == 3000
 
 
 def ask(client, request):

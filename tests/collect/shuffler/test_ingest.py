@@ -26,7 +26,7 @@ from dovetail.collect.shuffler.intake import AdmissionControl, RateLimiter
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.collect.store.interfaces import SealedReport
 from dovetail_device.sender import refusal_event
-from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.keys import Opener, RoleKeys, SigningKey, VerifyingKey
 from dovetail_protocol.messages import plain, seal
 
 ONE, TWO = DEVICES[:2]
@@ -339,3 +339,32 @@ def test_a_message_of_another_length_costs_no_cryptography(change, monkeypatch):
     monkeypatch.setattr(report_intake, "open_envelope", lambda *each: opened.append(each) or honest(*each))
     assert world.deliver([good[:change] if change < 0 else good + bytes(change)]) == ["malformed"] and opened == []
     assert world.deliver([good]) == ["accepted"] and len(opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "work"),
+    [
+        *[(kind, "") for kind in ("noise", "cut", "long", "another version", "another campaign", "another round")],
+        *[(kind, "opened") for kind in ("moved to the next round", "changed", "another shuffler")],
+        ("signed by another", "opened verified"),
+        ("unknown device", "opened verified"),
+        ("report", "opened verified stored"),
+    ],
+)
+def test_a_message_costs_no_step_beyond_the_one_that_refuses_it(kind, work, monkeypatch):
+    """What a flood costs; a stranger is verified, as else refusals would tell whose keys are in the roster."""
+    world, done = World(campaign()), list[str]()
+    made, store = world.campaign, world.store
+    others = {
+        "signed by another": message(made, Forger(TWO.secret)),
+        "unknown device": message(made, SigningKey.generate()),
+        "report": message(made, ONE),
+    }
+    wire = others[kind] if kind in others else forgeries(made)[kind][0]
+    for owner, method, step in ((Opener, "open", "opened"), (VerifyingKey, "verifies", "verified")):
+        honest = getattr(owner, method)
+        monkeypatch.setattr(owner, method, lambda *each, honest=honest, step=step: done.append(step) or honest(*each))
+    accept = store.accept
+    monkeypatch.setattr(store, "accept", lambda reports: done.append("stored") or accept(reports))
+    world.deliver([wire])
+    assert " ".join(done) == work

@@ -34,7 +34,7 @@ from dovetail.collect.http import (
 from dovetail.collect.logs import Log, coarse
 from dovetail.collect.shuffler import rounds as round_schedule
 from dovetail.collect.shuffler.campaigns import REQUEST, Action
-from dovetail.collect.shuffler.gateway import gateway_routes
+from dovetail.collect.shuffler.gateway import GatewayDoor
 from dovetail.collect.shuffler.intake import ACCEPTED, PendingReply, Reply, refusal
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.shuffler import ShufflerRole
@@ -186,11 +186,10 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route(f"{CAMPAIGNS}/{{id}}", here.campaign, methods=["GET"]),
         Route(f"{CAMPAIGNS}/{{id}}/round", here.round, methods=["GET"]),
     ]
-    inside = strict_app(of_devices, ready=Health)
-    gateway = [] if service.gateway is None else gateway_routes(service.gateway, inside, service.gate)
+    to_pages = tuple((name.lower().encode(), value.encode()) for name, value in _ANY_PAGE.items())
+    doors = [Door(REPORTS, service.shuffler.campaigns.longest, service.gate.admit, here.ask, headers=to_pages)]
     routes = [
         *of_devices,
-        *gateway,
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.may_close, methods=["GET"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.close, methods=["POST"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/drop", here.may_drop, methods=["GET"]),
@@ -198,10 +197,12 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
     ]
+    if service.gateway is not None:
+        gateway = GatewayDoor(service.gateway, doors[0], strict_app(of_devices, ready=Health))
+        routes += gateway.routes
+        doors.append(gateway.door)
     app = strict_app(routes, ready=service.health, lifespan=lifespan, middleware=[Middleware(OpenToPages)])
-    to_pages = tuple((name.lower().encode(), value.encode()) for name, value in _ANY_PAGE.items())
-    longest = service.shuffler.campaigns.longest
-    app.state.doors = (Door(REPORTS, longest, service.gate.admit, here.ask, headers=to_pages),)
+    app.state.doors = tuple(doors)
     return app
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -15,9 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message
 
-from dovetail.collect.http import MEDIA_TYPE, Refusal, read_limited
+from dovetail.collect.http import MEDIA_TYPE, Door, Refusal, problem_of, read_limited
 from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.intake import AdmissionControl
 from dovetail.core.errors import DataError
 from dovetail_protocol.binary_http import BinaryRequest, BinaryResponse, header, padded
 from dovetail_protocol.messages import KEPT, answer_length
@@ -29,31 +29,67 @@ PATH, KEYS_PATH = "/ohttp", "/ohttp-keys"
 UNKNOWN_KEY = "https://iana.org/assignments/http-problem-types#ohttp-key"
 
 
-def gateway_routes(gateway: Gateway, devices: ASGIApp, gate: AdmissionControl) -> list[Route]:
-    """The gateway's two routes, in front of an app that has the routes of devices alone; `gate` bounds what opens."""
+class GatewayDoor:
+    """Opens what comes by a relay: a report goes on through the door of reports, all else to an app.
 
-    async def oblivious(request: Request) -> Response:
+    reports : the door of reports, which a plain request would come through.
+    devices : an app that has the routes of devices alone.
+    """
+
+    def __init__(self, gateway: Gateway, reports: Door, devices: ASGIApp) -> None:
+        self._gateway, self._reports, self._devices = gateway, reports, devices
+        self._under_way = set[asyncio.Task[None]]()
+        kind = ((b"content-type", REQUEST_TYPE.encode()),)
+        self.door = Door(PATH, MOST_SEALED, reports.admit, self.ask, must=kind)
+        self.routes = [Route(PATH, self._oblivious, methods=["POST"]), Route(KEYS_PATH, self._keys, methods=["GET"])]
+
+    def ask(self, wire: bytes, tell: Callable[[Response], None]) -> None:
+        """Answer one sealed request, once and later, in the loop that calls."""
+        loop = asyncio.get_running_loop()
+        try:
+            opened, pending = self._gateway.open(wire)
+            asked = BinaryRequest.decode(opened)
+        except UnknownKey as error:
+            loop.call_soon(tell, _unknown_key(str(error)))
+            return
+        except DataError:
+            refused = Refusal("malformed", "this is no request sealed to this gateway.")
+            loop.call_soon(tell, problem_of(refused))
+            return
+
+        def seal(found: BinaryResponse) -> None:
+            answer = found.encode()
+            tell(Response(pending.seal(padded(answer, answer_length(len(answer)))), media_type=RESPONSE_TYPE))
+
+        if (asked.method, asked.path) == ("POST", self._reports.path) and len(asked.content) <= self._reports.most:
+            self._reports.ask(asked.content, lambda answer: seal(_kept(answer)))
+            return
+        task = loop.create_task(self._elsewhere(asked, seal))
+        self._under_way.add(task)  # else nobody holds it
+        task.add_done_callback(self._under_way.discard)
+
+    async def _elsewhere(self, asked: BinaryRequest, seal: Callable[[BinaryResponse], None]) -> None:
+        seal(await _ask(self._devices, asked))
+
+    async def _oblivious(self, request: Request) -> Response:
+        """As the door, for a request that is no plain post."""
         if request.headers.get("content-type") != REQUEST_TYPE:
             raise Refusal("malformed", f"a request of {REQUEST_TYPE} is taken here.")
         declared = request.headers.get("content-length", "")
         size = min(int(declared), MOST_SEALED) if declared.isdecimal() else MOST_SEALED  # of which no more is read
-        try:
-            with gate.admit(size):
-                wire = await read_limited(request, MOST_SEALED)
-                opened, pending = await asyncio.to_thread(gateway.open, wire)
-            asked = BinaryRequest.decode(opened)
-        except UnknownKey as error:
-            return _unknown_key(str(error))
-        except DataError:
-            raise Refusal("malformed", "this is no request sealed to this gateway.") from None
-        answer = (await _ask(devices, asked)).encode()
-        sealed = pending.seal(padded(answer, answer_length(len(answer))))
-        return Response(sealed, media_type=RESPONSE_TYPE)
+        told = asyncio.Queue[Response]()
+        with self.door.admit(size):
+            self.ask(await read_limited(request, MOST_SEALED), told.put_nowait)
+            return await told.get()
 
-    async def keys(_: Request) -> Response:
-        return Response(gateway.configurations(), media_type=KEYS_TYPE)
+    async def _keys(self, _: Request) -> Response:
+        return Response(self._gateway.configurations(), media_type=KEYS_TYPE)
 
-    return [Route(PATH, oblivious, methods=["POST"]), Route(KEYS_PATH, keys, methods=["GET"])]
+
+def _kept(answer: Response) -> BinaryResponse:
+    """What of an answer a device reads."""
+    fields = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers)
+    return BinaryResponse(answer.status_code, tuple(pair for pair in fields if pair[0] in KEPT), bytes(answer.body))
 
 
 def _unknown_key(detail: str) -> Response:
