@@ -426,7 +426,7 @@ class UnpackCounts:
         return dict(sorted(total.items()))
 
 
-def counted(
+def with_row_counts(
     engine: Engine,
     source: Source,
     batches: tuple[Batch, ...],

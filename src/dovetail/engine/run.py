@@ -34,8 +34,8 @@ from dovetail.engine.passes import (
     UnpackPeople,
     UnpackReports,
     UnpackSample,
-    counted,
     join_prints,
+    with_row_counts,
 )
 from dovetail.engine.processes import Engine, Processes, default_workers, need_workers
 from dovetail.engine.processes import TaskSource as Source
@@ -409,7 +409,7 @@ class _Run:
         """Draw the reports and count them: their tallies, the files, and what was counted of the truth."""
         job, staging, reader = self.job, self.staging, self.job.reader(numbers=numbers)
         said = json.dumps(description_of(job.collection(census), fresh(job.asked).provenance))
-        batches = counted(
+        batches = with_row_counts(
             self.engine, source, batches, reader, rows=job.rows(0), staging=staging.folder,
             progress=partial(self._tell, "count the places"),
         )  # fmt: skip
