@@ -166,7 +166,7 @@ class _Asked:
             raw["randomize"] = {"randomizer": self.randomizer or usual, "epsilon": epsilon}
         else:
             promise |= {"trust": self.trust, "epsilon": epsilon, **self.promise}
-        config = parse_config({**raw, "promise": promise}, name="plan")
+        config = parse_config({**raw, "promise": promise}, name="")
         question = build_question(config, config.data.categories)
         people = People(n, honest=honest if honest < n else None)
         noise = build_noise(config, question, n=n)
