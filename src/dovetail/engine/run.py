@@ -151,7 +151,7 @@ ON_A_SAMPLE = (
 
 
 def on_a_sample(config: RunConfig, sample: pl.DataFrame, *, n: int, progress: Progress) -> Evaluation | Missing:
-    """What is measured with everybody in one memory, of a random sample of n people; or why it is not."""
+    """The evaluation of a random sample of the n people, in one memory; or why there is none."""
     honest, m = config.promise.honest, sample.height
     if honest is not None:
         scaled = config.promise.model_copy(update={"honest": max(1, honest * m // n)})
@@ -396,7 +396,7 @@ class _Run:
         return report
 
     def _batches(self, census: Census, secret: Secret) -> tuple[tuple[Batch, ...], Order]:
-        """What travels, in which order."""
+        """The batches that travel, and their order."""
         order = self._fitted(census)
         batches = self.job.batches(census, order, secret)
         for batch in batches:

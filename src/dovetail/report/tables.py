@@ -530,7 +530,7 @@ def asked_of(document: Document) -> str:
 
 
 def domain_words(collection: Document) -> str:
-    """What can be answered: as the question says, in documents in which one does."""
+    """The possible answers, in the words of the question where a document holds them."""
     if "domain" in collection:
         return str(collection["domain"])
     if collection["kind"] == "numeric":
