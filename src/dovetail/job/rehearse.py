@@ -216,9 +216,10 @@ class ReleasedTable:
         if len(self.history) < 2:
             return evaluation
         total = self._total()
-        reason = (
-            f"these people took part in {len(self.history)} releases, each on terms of its own; "
-            f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
+        reason = f"these people took part in {len(self.history)} releases, each on terms of its own; " + (
+            "epsilons of local noise add up, and not all have one, so that nothing is promised over all of them"
+            if math.isinf(total.epsilon)
+            else f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
             "whether the table had changed in between"
         )
         together = noise is not None and self._together(noise)

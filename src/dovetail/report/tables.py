@@ -36,6 +36,7 @@ from dovetail.report.sentences import (
     honesty_assumption,
     is_stream,
     learnability_of,
+    over_all_releases,
     single_report,
     summarize_metrics,
     uniform_instead,
@@ -649,7 +650,7 @@ def _promises(document: Document) -> Iterator[str]:
     if isinstance(release, dict) and release.get("releases", 1) > 1:
         yield (
             f"This is release {release['number']} of {release['releases']} about these people; "
-            f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
+            f"{over_all_releases(document)}."
         )
 
 
