@@ -119,6 +119,11 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
         assert words in text, words
 
 
+def test_a_fault_about_a_setting_begins_with_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([*COVARIANCE, "--epsilon0", "2", "--points", "900"]) == 2
+    assert capsys.readouterr().err == "error: --points must be less than or equal to 64, got 900.\n"
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -74,7 +74,6 @@ ENTRIES: dict[str, Takes] = {
     },
     **{f"{type(s).__name__}.permutation": lambda s=s, **o: s.permutation(**o) for s in SHUFFLERS},
     **{f"{type(s).__name__}.shuffle": lambda s=s, **o: s.shuffle(np.zeros(s.n), **o) for s in SHUFFLERS},
-    "RASE.shuffle_arrivals": lambda **o: RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], **o),
     "stream": lambda **o: list(shuffle_out_of_core([[1, 2], [3]], 1.0, **o)),
     "mallows": lambda **o: draw_mallows(5, 0.5, **o),
     "GroupShares.shares": lambda **o: GroupShares(GROUPS, k=2).shares(VALUES, **o),

@@ -19,7 +19,15 @@ from dovetail.core.progress import silent
 from dovetail.engine import source
 from dovetail.engine.job import Job
 from dovetail.engine.orders import Layout, codes_of, sorted_order
-from dovetail.engine.passes import Batch, Census, PackPeople, PackReports, UnpackPeople, UnpackReports, counted
+from dovetail.engine.passes import (
+    Batch,
+    Census,
+    PackPeople,
+    PackReports,
+    UnpackPeople,
+    UnpackReports,
+    with_row_counts,
+)
 from dovetail.engine.processes import Engine, Exchanged, Processes
 from dovetail.engine.processes import TaskSource as Source
 from dovetail.engine.publication import Manifest
@@ -48,7 +56,7 @@ def draw(
     source = runs.source(job.config.data, None, job.further)
     census = census_of(job, source, staging, runs)
     secret, reader = Secret(SECRET), job.reader(numbers=True)
-    batches = counted(
+    batches = with_row_counts(
         runs, source, job.batches(census, job.order(census), secret, parts=parts), reader, rows=rows,
         staging=staging, progress=silent,
     )  # fmt: skip

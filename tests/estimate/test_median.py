@@ -15,34 +15,12 @@ from dovetail.estimate.robust_mean import (
     median_bias,
     median_variance,
     shrunken_mean,
-    weighted_median,
 )
 from dovetail.job.fleet import FleetRound, time_window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
 NARROW = Laplace(lower=0.0, upper=100.0, epsilon=4.0, grid=0.1)
-
-
-def test_no_other_number_is_likelier(rng: Entropy) -> None:
-    for _ in range(50):
-        reports, scales = rng.below(100, 7) / 10, 1.0 + rng.below(5, 7)
-        found = weighted_median(reports, scales)
-        cost = np.abs(np.append(reports, found)[:, None] - reports) @ (1 / scales)
-        assert cost[-1] <= cost.min() + 1e-12
-
-
-def test_even_numbers_of_reports_have_the_middle_of_the_two() -> None:
-    assert weighted_median([1.0, 2.0, 4.0, 9.0]) == 3.0 == np.median([1.0, 2.0, 4.0, 9.0])
-
-
-@pytest.mark.parametrize("scale", [0.1, 0.3, 0.7, 3.0, 7.0])
-def test_ties_are_found_whatever_the_weights_round_to(scale: float) -> None:
-    for n in range(2, 60):
-        numbers = np.arange(n) ** 1.5
-        assert weighted_median(numbers, scale) == np.median(numbers) == weighted_median(numbers, np.full(n, scale))
-    # weights 1 / .1 and 1 / .3 + 1 / .3 + 1 / .3 balance, but not in their last digits
-    assert weighted_median([0.0, 4.0, 5.0, 9.0], [0.1 * scale, *[0.3 * scale] * 3]) == 2.0
 
 
 def reports_law(device: BudgetLaplace, values: np.ndarray) -> np.ndarray:
@@ -194,12 +172,6 @@ def test_clamped_reports_have_the_clamped_median() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    for reports in ([], [np.nan], [[1.0]], ["a"], [True], [[1.0], [1.0, 2.0]]):
-        with pytest.raises(DataError, match="`reports` must be finite numbers"):
-            weighted_median(reports)
-    for scales in (0.0, [1.0], [1.0, -1.0], [1.0, np.nan], "a", [[1.0], [1.0, 2.0]]):
-        with pytest.raises((DataError, ParameterError), match="`scales` must be"):
-            weighted_median([1.0, 2.0], scales)
     for spread in (0.0, -1.0, float("nan"), "1"):
         with pytest.raises(ParameterError, match="`spread` must be"):
             estimate_median(NARROW, np.array([1]), spread=spread)

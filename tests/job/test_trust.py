@@ -21,6 +21,8 @@ from dovetail.job.run import run
 from dovetail.plan.dummies import plan_mean_with_dummies, plan_with_dummies, plan_with_user_dummies
 from dovetail.randomize.sampling.open_reports import OpenNumbers
 from dovetail.report.html import render_html
+from dovetail.report.sentences import over_all_releases
+from dovetail.report.tables import summary
 from dovetail.shuffle.sampling.dummies import Dummies, UserDummies
 
 TABLE = pl.DataFrame({"id": range(600), "answer": ["no", "yes", "yes"] * 200})
@@ -53,8 +55,11 @@ def test_a_release_draws_its_dummies_once_and_says_who_is_trusted(tmp_path: Path
 def test_a_second_draw_leaves_no_promise(tmp_path: Path) -> None:
     run(ASKED, table=TABLE, ledger=tmp_path)
     second = run(ASKED, table=TABLE, ledger=tmp_path, new_release=True)
-    assert second.document()["central"]["value"] is None
-    assert second.release["total_epsilon"] == float("inf")
+    told = second.document()
+    assert told["central"]["value"] is None and second.release["total_epsilon"] == float("inf")
+    assert "so that nothing is promised over all of them" in told["central"]["reason"]
+    assert over_all_releases(told) in " ".join(summary(told)) and "no promise" in over_all_releases(told)
+    assert "∞" not in over_all_releases(told) + told["central"]["reason"]
 
 
 @EXHAUST

@@ -7,16 +7,23 @@ from itertools import product
 import pytest
 from tests.tiers import one_in
 
+from dovetail.core.certified import Bracket
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError, ParameterError, UnsupportedError
 from dovetail.leak import certified
 from dovetail.leak import max_load as truncation
-from dovetail.leak.certified import certified_max_load_gap
+from dovetail.leak.certified import scaled_gap
 from dovetail.leak.exact import exact_vulnerability
 from dovetail.leak.max_load import max_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(1, 2), (1, 9), (2, 2), (2, 3), (7, 3), (9, 2), (40, 5), (33, 200), (120, 32), (200, 4)]
+
+
+def proved_gap(n: int, k: int) -> Bracket:
+    """E[fullest of k bins with n balls] - n/k between two proved ends."""
+    found = scaled_gap(n, k, Fraction(1))
+    return Bracket(found.lower, found.upper)
 
 
 @pytest.mark.parametrize(("n", "k"), one_in(5, SMALL))
@@ -38,7 +45,7 @@ def test_a_certified_bracket_contains_the_exact_fraction(n: int, k: int, keep: i
 @pytest.mark.parametrize(("n", "k"), [(300, 3), (1_000, 12), (10**4, 100), (10**6, 10**4), (10**12, 2)])
 def test_the_float_excess_lies_within_its_bound_of_the_proved_one(n: int, k: int) -> None:
     pytest.importorskip("flint")
-    proved, found = certified_max_load_gap(n, k), max_load_gap(n, k)
+    proved, found = proved_gap(n, k), max_load_gap(n, k)
     assert proved.gap < 1e-14
     assert proved.lower - found.error_bound <= found.value <= proved.upper + found.error_bound
     assert abs(found.value / proved.lower - 1) < 3e-15  # ten times below what `error_bound` allows for
@@ -50,9 +57,9 @@ def test_coarse_cuts_widen_the_bracket_and_never_move_it_off_the_truth(
 ) -> None:
     pytest.importorskip("flint")
     truth = exact_vulnerability(KRRChannel(20, 2, 1), n=100).shuffled * 100 - 5
-    fine = certified_max_load_gap(100, 20)
+    fine = proved_gap(100, 20)
     monkeypatch.setattr(truncation, "TOLERANCES", truncation.Tolerances()._replace(**{cut: 1e-3}))
-    coarse = certified_max_load_gap(100, 20)
+    coarse = proved_gap(100, 20)
     assert Fraction(coarse.lower) <= truth <= Fraction(coarse.upper)
     assert coarse.gap > 1e3 * fine.gap or cut == "window"
 
@@ -69,7 +76,7 @@ def test_without_flint_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_takes_too_long_to_prove_is_refused() -> None:
     pytest.importorskip("flint")
     with pytest.raises(UnsupportedError, match="certified maximum load"):
-        certified_max_load_gap(10**6, 3)
+        proved_gap(10**6, 3)
 
 
 def test_exact_fractions_have_their_range() -> None:

@@ -39,8 +39,7 @@ def test_distances_may_be_given_as_a_matrix_with_other_actions() -> None:
     assert guess_between.tolist() == [[1, 0], [half, half], [0, 1]]
 
 
-def test_a_predicate_is_an_attribute_with_two_labels() -> None:
-    assert (gain.predicate({1, 3}, k=4) == gain.attribute([0, 1, 0, 1])).all()
+def test_an_attribute_with_a_label_of_its_own_for_each_secret_is_the_identity() -> None:
     assert (gain.attribute(["x", "y", "z"]) == gain.identity(3)).all()
 
 
@@ -48,12 +47,7 @@ def test_an_attribute_is_learned_from_the_channel_of_its_labels() -> None:
     prior, labels = normalize([1, 2, 3, 4]), ["a", "b", "a", "b"]
     told = normalize(gain.attribute(labels).T)
     assert posterior_vulnerability(prior, told, gain=gain.attribute(labels)) == 1
-    assert additive_leakage(prior, told, gain=gain.predicate({0, 1}, k=4)) == 0  # .3 against .7 either way
-
-
-def test_a_gain_can_be_written_as_a_function() -> None:
-    tabulated = gain.tabulate(lambda w, x: Fraction(w == x, 1 + x), actions=range(3), secrets=range(3))
-    assert tabulated[1, 1] == Fraction(1, 2) and tabulated[0, 1] == 0
+    assert additive_leakage(prior, told, gain=gain.attribute([1, 1, 0, 0])) == 0  # .3 against .7 either way
 
 
 @pytest.mark.parametrize(
@@ -65,7 +59,7 @@ def test_gains_that_do_not_fit_are_refused(bad: object) -> None:
 
 
 def test_ranges_are_checked() -> None:
-    for call in (lambda: gain.tries(3, t=4), lambda: gain.tries(3, t=0), lambda: gain.predicate([5], k=3)):
+    for call in (lambda: gain.tries(3, t=4), lambda: gain.tries(3, t=0)):
         with pytest.raises(ParameterError, match="must be a whole number"):
             call()
     for metric in ([[-1, 2]], [3, 3], [[[1]]], 5):

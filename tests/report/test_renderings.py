@@ -397,7 +397,7 @@ def test_many_groups_are_folded_on_the_page_and_cut_on_the_terminal() -> None:
 @pytest.mark.exhaust
 def test_several_releases_name_their_total() -> None:
     assert "release 2 of 2 about these people" in text_of(render_html(release()))
-    assert "ε = 4 for one person" in text_of(render_html(release()))
+    assert "together ε = 4 for a person" in text_of(render_html(release()))
 
 
 @pytest.mark.exhaust

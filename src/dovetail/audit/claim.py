@@ -334,7 +334,7 @@ def _promises(epsilon0: float | list[float] | None) -> list[float]:
 
 
 def _subjects(epsilon0: float | list[float] | None, randomizer: str | Randomizer) -> list[Randomizer | float]:
-    """What people run: a promise for any randomizer, or one by its name."""
+    """The randomizers of a claim: any of these epsilons, or one by its name."""
     if isinstance(randomizer, Randomizer):
         if epsilon0 is not None:
             raise ParameterError("a randomizer brings its epsilon: give no `epsilon0` beside it.")

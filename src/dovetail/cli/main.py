@@ -135,8 +135,8 @@ def _as_typed(message: str, arguments: list[str]) -> str:
 
     >>> _as_typed("`delta0` must be below 1, got 2.0; see `k`.", ["account", "--delta0", "2"])
     '--delta0 must be below 1, got 2.0; see `k`.'
-    >>> _as_typed("plan: `question.clip` must be greater than 0, got -1.0.", ["plan", "--clip", "-1"])
-    'plan: --clip must be greater than 0, got -1.0.'
+    >>> _as_typed("`question.clip` must be greater than 0, got -1.0.", ["plan", "--clip", "-1"])
+    '--clip must be greater than 0, got -1.0.'
     """
     typed = {word.split("=")[0] for word in arguments if word.startswith("--")}
 

@@ -19,7 +19,7 @@ from dovetail.core.extras import pip_line, require
 
 
 def hint() -> str:
-    """What makes loops fast, for this installation."""
+    """Say how to make loops fast in this installation."""
     return f"Without numba, loops run as plain Python. Much faster with it: {pip_line('fast')}"
 
 

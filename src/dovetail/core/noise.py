@@ -78,7 +78,7 @@ class Telling:
 
 
 class Noise(Declared):
-    """What hides an answer: on the device, among what the shuffler adds, or among what people add.
+    """A noise hides an answer: on the device, among dummies of the shuffler, or among dummies of people.
 
     A concrete one is a frozen dataclass in a file of `noise` that bears its name. Laws: `tally` ignores the order of
     reports and adds over batches, bit for bit; `shares`, `mean` and `moments` are unbiased for exactly these people
@@ -116,7 +116,7 @@ class Noise(Declared):
     @property
     @abstractmethod
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
-        """What each device runs; of several epsilons the one of the largest."""
+        """The randomizer of each device; of several epsilons the one of the largest."""
 
     @property
     @final
@@ -125,11 +125,11 @@ class Noise(Declared):
         return self.of_all_rounds(self.randomizer.guarantee)
 
     def of_all_rounds(self, promise: Promise) -> Promise:
-        """What is promised of one batch, as a promise of every round where answers are sent again."""
+        """The guarantee of one batch as that of every round where answers are sent again."""
         return promise
 
     def repeated(self, local: LocalDP) -> tuple[str, ...]:
-        """What must be true over rounds where answers are sent again, of people who spend `local`, for the report."""
+        """Assumptions over rounds where answers are sent again, of people who spend `local`, for the report."""
         return ()
 
     @property
@@ -151,11 +151,11 @@ class Noise(Declared):
         return tuple((everybody, each) for each in (reports.T if self.symbols > 1 else (reports,)))
 
     def beside(self, count: int, rng: Entropy) -> tuple[Labels, Reports]:
-        """What `count` people send besides: the places of the senders, and their messages."""
+        """Dummies of `count` people: the places of the senders, and their messages."""
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
     def added(self, rng: Entropy) -> Reports:
-        """What the shuffler adds to a batch: once, when it is closed."""
+        """Dummies of the shuffler for a batch: drawn once, when it is closed."""
         return np.empty(0, dtype=np.int64)
 
     @final
@@ -172,7 +172,7 @@ class Noise(Declared):
 
     @abstractmethod
     def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
-        """What the released batch promises one of these people."""
+        """The guarantee of the released batch for one of these people."""
 
     def runs(self, people: People) -> tuple[tuple[FrequencyRandomizer | NumericRandomizer, Labels], ...]:
         """Which randomizer runs on the devices of which people: everybody is in one of them."""
@@ -193,7 +193,7 @@ class Noise(Declared):
 
     @abstractmethod
     def tally(self, reports: Reports) -> Tally:
-        """What estimates need of a batch; tallies of its parts add."""
+        """The tally of a batch, which is all that estimates need of it; tallies of its parts add."""
 
     @final
     def tallies(self, reports: Reports, places: Labels, groups: int) -> Tally:
@@ -288,11 +288,11 @@ class Noise(Declared):
         return 1
 
     def rounds_note(self) -> str:
-        """What releases about the same people have in common that keep one promise together; empty where none do."""
+        """A mark that releases about the same people share if they keep one promise together; empty where none do."""
         return ""
 
     def described(self, people: People) -> dict[str, Any]:
-        """What a later stage must know of it to read released reports."""
+        """The settings that a later stage needs to read released reports."""
         return {}
 
     def assumptions(self, people: People, *, delta: float, central: CentralDP | Missing) -> tuple[str, ...]:

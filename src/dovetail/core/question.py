@@ -30,7 +30,7 @@ Values = NDArray[Any]  # (n,) codes or numbers of one private column, or (n, col
 
 
 class Question(Declared):
-    """What a person is asked, as a frozen dataclass in a file of `question` that bears its name.
+    """A question to a person: a frozen dataclass in a file of `question` that bears its name.
 
     Laws: `learned` depends on the reports through `noise.tally` alone, so that any split and order of a batch gives
     the same estimate; it is unbiased for exactly these people, or says by how much it is not.
@@ -81,22 +81,22 @@ class Question(Declared):
     @property
     @abstractmethod
     def column(self) -> dict[str, Any]:
-        """What [data] says of the private column: `categories`, or `lower` and `upper`."""
+        """The keys of [data] about the private column: `categories`, or `lower` and `upper`."""
 
     @property
     @abstractmethod
     def domain(self) -> dict[str, Any]:
-        """What a randomizer has to be made for: the number of symbols `k`, or `lower`, `upper` and `grid`."""
+        """The domain of its randomizer: the number of symbols `k`, or `lower`, `upper` and `grid`."""
 
     @property
     def names(self) -> list[str] | None:
-        """What the symbols are called, where reports are symbols."""
+        """The names of the symbols, where reports are symbols."""
         return None
 
     @property
     @abstractmethod
     def labels(self) -> list[str]:
-        """What the numbers that are learned are called."""
+        """The names of the numbers that are learned."""
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -184,11 +184,11 @@ class Question(Declared):
         return Missing(f"{self.label}: is asked once, and no next round is better for what was learned")
 
     def beside(self, noise: Noise, found: Estimate, truth: Sequence[float] | None) -> Mapping[str, Any]:
-        """What a report says of all numbers together, by name, beside what was learned of everybody."""
+        """Facts about all numbers together, by name, for the report on everybody."""
         return {}
 
     def notes(self, beside: Mapping[str, Any], *, n: int, mode: str) -> tuple[str, ...]:
-        """What else must be true for the numbers to mean what they say."""
+        """Further assumptions under which the numbers mean what they say."""
         return ()
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Question(Declared):
         """The same of the true answers; after these numbers, what `beside` says of them."""
 
     def known(self, values: Values) -> Counter[str]:
-        """What rehearsals in files count of true answers: whole numbers that add, in any order and split.
+        """Counts of true answers, for rehearsals in files: whole numbers that add, in any order and split.
 
         By default how many people hold each answer; questions whose answers are too many to be listed say less.
         """
@@ -217,7 +217,7 @@ class Question(Declared):
         return self.truth(values[:, 0] if values.shape[1] == 1 else values)
 
     def within(self, noise: Noise, tally: Tally, mixing: NDArray[np.float64] | None, people: People) -> Estimate:
-        """What is learned of each public group, from its tally (groups, ..)."""
+        """The estimates of each public group, from its tally (groups, ..)."""
         if mixing is not None:
             raise UnsupportedError(f"{self.label}: this order moves reports between groups.")
         parts = [
@@ -234,7 +234,7 @@ class Question(Declared):
 
     @abstractmethod
     def described(self, private: str) -> dict[str, Any]:
-        """What the report says of it under `collection`, of a column of this name: its `kind` and its domain."""
+        """The question in the report's `collection`, of a column of this name: its `kind` and its domain."""
 
 
 QUESTIONS: Registry[Question] = Registry("question", Question, "dovetail.question", "dovetail.questions")

@@ -137,7 +137,7 @@ class Registry(Generic[Kind]):
 
 @cache
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """What the distributions on this path declare; finding them reads a file of each."""
+    """The entry points that distributions on this path declare; finding them reads a file of each."""
     return tuple(entry_points(group=group))
 
 

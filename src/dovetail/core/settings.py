@@ -33,7 +33,6 @@ class _Column:
 
 
 PublicColumn = Annotated[str, _Column()]
-InputFile = Annotated[str, _File()]
 StreamFile = Annotated[str, _File(of_stream=True)]  # whose content is read with a stream of rounds, and goes with one
 
 
@@ -45,7 +44,7 @@ class Parameter:
     ----------
     name : str
     annotation : type, with its range
-    default : value, or `Parameter.REQUIRED`
+    default : value, or `dataclasses.MISSING`
     help : str
         One sentence.
     """
@@ -54,8 +53,6 @@ class Parameter:
     annotation: Any
     default: Any
     help: str
-
-    REQUIRED = MISSING
 
     @property
     def is_file(self) -> bool:

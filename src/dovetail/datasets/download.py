@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+
+import polars as pl
 
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
@@ -111,6 +114,15 @@ def require_columns(path: Path, present: Iterable[str], wanted: Iterable[str], *
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"{path}: has no column {missing[0]!r}{more}. {source.where}.")
+
+
+@contextmanager
+def parsed_as(form: str, file: Path) -> Iterator[None]:
+    """Name the file and its form in one line where polars cannot read it."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{file}: cannot be read as {form}; {(str(error).splitlines() or [''])[0]}") from None
 
 
 def _check(path: Path, file: PublishedFile, source: DataSource) -> None:

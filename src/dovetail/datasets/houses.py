@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dovetail.core.checks import positive, real, refuse, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import DataSource, data_folder, locate, require_columns
+from dovetail.datasets.download import DataSource, data_folder, locate, parsed_as, require_columns
 
 # REFIT: the power of household appliances in the United Kingdom, from the publisher's files or monthly extracts.
 
@@ -134,7 +134,7 @@ def _house(path: Path) -> int:
 
 def _read_refit(path: Path, every: str) -> pl.DataFrame:
     """Watts of each appliance of one file, beside the step that holds the reading."""
-    try:
+    with parsed_as("REFIT", path):
         raw = pl.read_csv(path, infer_schema_length=10_000)
         if "Issues" in raw.columns:
             raw = raw.filter(pl.col("Issues") != 1)
@@ -143,8 +143,6 @@ def _read_refit(path: Path, every: str) -> pl.DataFrame:
             raise DataError(f"{path}: must have a column Time and one for each appliance. {WHERE}.")
         step = pl.col("Time").str.to_datetime().dt.truncate(every).alias("time")
         return raw.select(step, pl.col(names).cast(pl.Float64))
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{path}: cannot be read as REFIT; {str(error).splitlines()[0]}") from None
 
 
 # SML2010: the climate of a house, every quarter of an hour.
@@ -203,14 +201,12 @@ def _read_sml2010(file: Path, stretch: int) -> pl.DataFrame:
     if bad is not None:
         raise DataError(f"{file}: must have {len(names)} columns in every line (see line {bad}). {SML2010.where}.")
     raw = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    try:
+    with parsed_as("SML2010", file):
         return raw.select(
             pl.format("{} {}", "date", "time").str.to_datetime("%d/%m/%Y %H:%M").alias("time"),
             pl.lit(stretch, dtype=pl.Int64).alias("stretch"),
             pl.exclude("date", "time").cast(pl.Float64),
         )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read as SML2010; {str(error).splitlines()[0]}") from None
 
 
 # Synthetic appliance loads: devices with habits, for studies without REFIT at hand.

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import DataSource, PublishedFile, data_folder, locate, require_columns
+from dovetail.datasets.download import DataSource, PublishedFile, data_folder, locate, parsed_as, require_columns
 
 # Adult: an extract of the census of the United States of 1994.
 
@@ -68,10 +68,8 @@ def adult(path: str | Path | None = None) -> pl.DataFrame:
         )
     table = pl.DataFrame(rows, schema=dict.fromkeys(ADULT_COLUMNS, pl.String), orient="row")
     table = table.with_columns(pl.all().replace("?", None))
-    try:
+    with parsed_as("Adult", file):
         table = table.with_columns(pl.col(ADULT_NUMBERS).cast(pl.Int64))
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read as Adult; {str(error).splitlines()[0]}") from None
     strange = table["income"].filter(~table["income"].is_in(["<=50K", ">50K"]).fill_null(False))
     if strange.len():
         raise DataError(f"{file}: income must be <=50K or >50K, got {strange[0]!r}. {ADULT.where}.")
@@ -131,12 +129,10 @@ def california_housing(path: str | Path | None = None) -> pl.DataFrame:
     Pace, Barry (1997), Sparse Spatial Autoregressions, Statistics and Probability Letters 33(3).
     """
     file = locate(CALIFORNIA, "housing.csv", path=path)
-    try:
+    with parsed_as("California housing", file):
         table = pl.read_csv(file)
         require_columns(file, table.columns, CALIFORNIA_COLUMNS, source=CALIFORNIA)
         houses = table.select(pl.col(CALIFORNIA_COLUMNS[:-1]).cast(pl.Float64), CALIFORNIA_COLUMNS[-1])
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read as California housing; {str(error).splitlines()[0]}") from None
     lost = houses.select(pl.any_horizontal(pl.col("latitude", "longitude").is_null())).to_series()
     if lost.any() or not houses.height:
         what = f"row {int(lost.arg_true()[0]) + 1} has no place" if houses.height else "has no rows"
@@ -241,13 +237,11 @@ def texas(path: str | Path) -> pl.DataFrame:
     psychiatric patients of it, whose selection it does not describe.
     """
     file = locate(TEXAS, path=path)
-    try:
+    with parsed_as("base data", file):
         raw = pl.read_csv(file, separator="\t", infer_schema=False, encoding="utf8-lossy", quote_char=None)
         require_columns(file, raw.columns, TEXAS_COLUMNS, source=TEXAS)
         known = raw.select(pl.col(old).str.strip_chars().alias(new) for old, new in TEXAS_COLUMNS.items())
         table = known.with_columns(pl.col("charges").replace("", None).cast(pl.Float64))
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read as base data; {str(error).splitlines()[0]}") from None
     return table.filter(~pl.col("payment").is_in(["", "*", "`"]))
 
 
@@ -306,7 +300,7 @@ def twitch_friendships(path: str | Path | None = None) -> pl.DataFrame:
     Raises
     ------
     DataError
-        When there is no such file, or it is not in this form; says where the data come from.
+        As `twitch`.
 
     Examples
     --------
@@ -321,10 +315,8 @@ def twitch_friendships(path: str | Path | None = None) -> pl.DataFrame:
 
 
 def _streamers(file: Path, *columns: str) -> pl.DataFrame:
-    try:
+    with parsed_as("Twitch", file):
         table = pl.read_csv(file)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read as Twitch; {str(error).splitlines()[0]}") from None
     require_columns(file, table.columns, columns, source=TWITCH)
     return table
 
@@ -390,7 +382,7 @@ def geolife(
 
 def _trace(file: Path) -> pl.DataFrame:
     person = file.parent.parent.name
-    try:
+    with parsed_as("a .plt file", file):
         raw = pl.read_csv(
             file, has_header=False, skip_rows=GEOLIFE_HEADER, new_columns=GEOLIFE_COLUMNS, infer_schema=False
         )
@@ -402,8 +394,6 @@ def _trace(file: Path) -> pl.DataFrame:
             latitude=pl.col("latitude").cast(pl.Float64),
             longitude=pl.col("longitude").cast(pl.Float64),
         )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file}: cannot be read as a .plt file; {(str(error).splitlines() or [''])[0]}") from None
     if not table.height:
         raise DataError(f"{file}: cannot be read as a .plt file; it has no points.")
     return table.unique("time", keep="first", maintain_order=True)

@@ -81,7 +81,7 @@ class StagedOrder:
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        """What the order promises."""
+        """The guarantee of the order."""
         where = "over all orders" if self.column is None else f"inside each group of equal {self.column}"
         return OrderPrivacy(
             0.0, None if self.column is None else EqualLabels(self.column, len(self.sizes)),
@@ -90,7 +90,7 @@ class StagedOrder:
         )  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
-        """What was fitted, in public numbers."""
+        """A summary of the fitted shuffler, in public numbers."""
         groups = {} if self.column is None else {"groups": len(self.sizes), "largest_group": int(self.sizes.max())}
         return {"shuffler": self.name, "n": self.n, "alpha": 0.0, **groups}
 
@@ -124,7 +124,7 @@ class Job:
 
     @property
     def config(self) -> RunConfig:
-        """What the questions have in common, and the first of them."""
+        """The settings that the questions have in common, and the first of them."""
         return self.each[0]
 
     def parts(self, n: int) -> tuple[Part, ...]:
@@ -137,11 +137,11 @@ class Job:
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
-        """What every person is asked."""
+        """The questions to every person."""
         return tuple(build_question(config, config.data.categories) for config in self.each)
 
     def messages(self, n: int) -> tuple[Message, ...]:
-        """What each of n people sends."""
+        """The message of each of n people."""
         if isinstance(self.asked, QuestionsConfig):
             return messages_of(self.parts(n), self.asked.head.ask, self.asked.weights)
         return (Message(self.parts(n)),)
@@ -181,7 +181,7 @@ class Job:
         return dict(found)
 
     def reader(self, *, numbers: bool) -> Reader:
-        """What encodes batches; `numbers` as `People` has it."""
+        """The reader that encodes batches; `numbers` as `People` has it."""
         columns = self.columns or self._classes
         measured = tuple(name for name in self.config.numbers if name in columns)
         asked = tuple(
@@ -208,7 +208,7 @@ class Job:
         return max(1, -(-n // _PEOPLE))
 
     def tally(self, census: Census) -> TallyFile:
-        """What counts the reports of a file."""
+        """The counter of a file's reports."""
         return TallyFile(self.parts(census.n), self.group, tuple(census.groups) if self.group else ())
 
     def order(self, census: Census) -> Order:

@@ -161,7 +161,7 @@ class Fitted:
         return str(self.shuffler.name)
 
     def of_labels(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What the people of each label have in common."""
+        """Common facts of the people of each label."""
         return np.asarray(values[self.first])
 
 

@@ -114,7 +114,7 @@ def add_totals(totals: list[dict[str, Any]]) -> Summary:
 
 @dataclass(frozen=True)
 class Census:
-    """What the first pass found out.
+    """Results of the first pass.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ class Batch:
         ]
 
     def added(self) -> tuple[Keys, Reports]:
-        """What the shuffler adds, each with its sort key: a function of the secret, the same in every attempt."""
+        """Dummies of the shuffler, each with its sort key: a function of the secret, the same in every attempt."""
         drawn = self.message.noise.added(KeyedEntropy(self.secret.of("dummies"), np.arange(1)))  # one stream
         need_memory(f"adding {drawn.size:,} dummies", _ADDED * drawn.size, "join answers")
         return keyed_prints(self.secret.of("order of dummies"), np.arange(drawn.size)), drawn
@@ -275,7 +275,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a rehearsal counts of the answers themselves, beside the reports.
+    """Counts of the answers themselves, which a rehearsal makes beside the reports.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class Truth:
         return found
 
     def recalled(self, counted: Mapping[str, int], group: str | None = None) -> list[list[float]]:
-        """What is true for each question, in a group or of everybody."""
+        """The truth of each question, in a group or of everybody."""
         each = [Counter[str]() for _ in self.questions]
         for text, value in counted.items():
             q, name, key = json.loads(text)
@@ -426,7 +426,7 @@ class UnpackCounts:
         return dict(sorted(total.items()))
 
 
-def counted(
+def with_row_counts(
     engine: Engine,
     source: Source,
     batches: tuple[Batch, ...],

@@ -91,7 +91,7 @@ class Engine(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What a report says of it: `name`, and `where` the job ran, in words."""
+        """The engine for the report: its `name`, and `where` the job ran, in words."""
 
     @abstractmethod
     def close(self) -> None:

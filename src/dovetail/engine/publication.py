@@ -116,7 +116,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """What the ledger keeps of it."""
+        """SHA-256 of the manifest, which the ledger keeps."""
         return sha256(self.content).hexdigest()
 
     def files(self, folder: Path) -> list[Path]:
@@ -172,7 +172,7 @@ class Staging:
 
     @property
     def release(self) -> Path:
-        """What takes the name of the target."""
+        """The folder that takes the name of the target."""
         return self.folder / _RELEASE
 
     @property

@@ -55,7 +55,7 @@ class People:
         return digests.view(np.uint32).reshape(-1, 3)
 
     def prints(self, column: pl.Series) -> Prints:
-        """What the release ledger keeps of people: the same for the same name, whatever the table."""
+        """Prints of people for the release ledger: the same for the same name, whatever the table."""
         text = column.cast(pl.String)
         if self.numbers or column.dtype.is_numeric():
             text = one_spelling(text).fill_null(text)
@@ -353,7 +353,7 @@ class Sealer:
         return nonce + AESGCM(self.secret.of("exchange")).encrypt(nonce, content, place)
 
     def open(self, sealed: bytes, part: int) -> bytes:
-        """What was sealed for this partition.
+        """Open what was sealed for this partition.
 
         Raises
         ------

@@ -34,8 +34,8 @@ from dovetail.engine.passes import (
     UnpackPeople,
     UnpackReports,
     UnpackSample,
-    counted,
     join_prints,
+    with_row_counts,
 )
 from dovetail.engine.processes import Engine, Processes, default_workers, need_workers
 from dovetail.engine.processes import TaskSource as Source
@@ -151,7 +151,7 @@ ON_A_SAMPLE = (
 
 
 def on_a_sample(config: RunConfig, sample: pl.DataFrame, *, n: int, progress: Progress) -> Evaluation | Missing:
-    """What is measured with everybody in one memory, of a random sample of n people; or why it is not."""
+    """The evaluation of a random sample of the n people, in one memory; or why there is none."""
     honest, m = config.promise.honest, sample.height
     if honest is not None:
         scaled = config.promise.model_copy(update={"honest": max(1, honest * m // n)})
@@ -396,7 +396,7 @@ class _Run:
         return report
 
     def _batches(self, census: Census, secret: Secret) -> tuple[tuple[Batch, ...], Order]:
-        """What travels, in which order."""
+        """The batches that travel, and their order."""
         order = self._fitted(census)
         batches = self.job.batches(census, order, secret)
         for batch in batches:
@@ -409,7 +409,7 @@ class _Run:
         """Draw the reports and count them: their tallies, the files, and what was counted of the truth."""
         job, staging, reader = self.job, self.staging, self.job.reader(numbers=numbers)
         said = json.dumps(description_of(job.collection(census), fresh(job.asked).provenance))
-        batches = counted(
+        batches = with_row_counts(
             self.engine, source, batches, reader, rows=job.rows(0), staging=staging.folder,
             progress=partial(self._tell, "count the places"),
         )  # fmt: skip

@@ -81,7 +81,7 @@ def _is_news(record: LogRecord) -> bool:
 
 
 def tried(action: Callable[[], Result]) -> Result:
-    """What an action of Spark gives, or the one line of what it met."""
+    """The result of an action of Spark, or its fault in one line."""
     try:
         with quiet():
             return action()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import ndtri
 
-from dovetail.core.checks import positive, probability, real, rectangular, refuse
+from dovetail.core.checks import probability, real, rectangular, refuse
 from dovetail.core.display import Display, displayed_by
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Estimate, Estimator, Tally, Values
@@ -20,7 +20,6 @@ from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.frequency import need_numbers
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.sampling.coins import chunks
-from dovetail.randomize.sampling.domain import numbers
 from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 
 # What a report stands for once it is clamped to the range: unbiased for every function of the value.
@@ -134,35 +133,6 @@ def whole_steps(randomizer: NumericRandomizer, reports: ArrayLike) -> Steps:
             f"`reports` must be what {randomizer.label} sends, got steps from {ends[0]:,} to {ends[1]:,}."
         )
     return steps
-
-
-def rao_blackwell(reports: ArrayLike, *, lower: float, upper: float, scale: float) -> Values:
-    r"""Unbiased values (n,) behind continuous Laplace reports that were clamped to [lower, upper].
-
-    .. math:: r(z) = \mathbb E[y \mid \mathrm{clamp}(y) = z] = \begin{cases}
-              \mathrm{lower} - \lambda & z = \mathrm{lower} \\ z & \text{inside} \\
-              \mathrm{upper} + \lambda & z = \mathrm{upper} \end{cases}, \qquad \mathbb E[r(z) \mid x] = x
-
-    Proof: given y < lower, the overshoot lower - y is exponential with mean lambda for every x >= lower. For reports
-    of a device, which lie on a grid, `decode` of the randomizer does this with the discrete law.
-
-    Parameters
-    ----------
-    reports : float array (n,) in [lower, upper]
-    lower, upper : float, lower < upper
-    scale : float above 0
-        lambda of the Laplace noise.
-
-    Examples
-    --------
-    >>> rao_blackwell([0.0, 3.0, 10.0], lower=0.0, upper=10.0, scale=4.0).tolist()
-    [-4.0, 3.0, 14.0]
-    """
-    low, high, beyond = real("lower", lower), real("upper", upper), positive("scale", scale)
-    if not low < high:
-        raise refuse("upper", f"above `lower` = {low!r}", upper)
-    z = numbers(reports, low, high, name="reports")
-    return np.asarray(z + beyond * ((z == high) * 1.0 - (z == low)))
 
 
 @final

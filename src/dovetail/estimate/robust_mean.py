@@ -7,11 +7,10 @@ from math import exp, hypot, inf, log, log1p, sqrt
 from typing import Literal, cast, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betaln
 
-from dovetail.core.checks import floats, positive, probability, refuse, whole
+from dovetail.core.checks import positive, probability, whole
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
@@ -21,43 +20,6 @@ from dovetail.estimate.frequency import need_numbers
 from dovetail.estimate.mean import ClampedGrid, Steps, estimate_mean, whole_steps
 
 # The median of the reports: the most likely common value under Laplace noise, and close to the mean of a crowd.
-
-
-def weighted_median(reports: ArrayLike, scales: ArrayLike = 1.0) -> float:
-    r"""The most likely common value behind Laplace reports of known scales (MLE of the paper on RASE).
-
-    .. math:: \hat\mu = \arg\min_\mu \sum_i \frac{|z_i - \mu|}{\lambda_i}
-
-    Where a whole interval is optimal, its middle. People with different values have no common value: what is
-    estimated then is the median of a mixture, not the mean.
-
-    Parameters
-    ----------
-    reports : float array (n,)
-    scales : float array (n,) or a number, above 0
-
-    Examples
-    --------
-    >>> weighted_median([9.5, 1.1, 8.4, 2.8, 3.2])
-    3.2
-    >>> weighted_median([0.0, 1.0, 5.0], scales=[1.0, 1.0, 0.1])
-    5.0
-
-    Source
-    ------
-    Wang, Tao, Zou, RASE, equations (12) to (14) and Example 4.
-    """
-    z, lam = floats("reports", reports), floats("scales", scales)
-    if z.ndim != 1 or z.size < 1:
-        raise DataError(f"`reports` must be finite numbers, one-dimensional, at least one, got shape {z.shape}.")
-    if lam.shape not in ((), z.shape) or not (lam > 0.0).all():
-        raise refuse("scales", f"{z.size:,} finite numbers above 0, or one", scales)
-    order = np.argsort(z)
-    upto = np.cumsum((lam.min() / np.broadcast_to(lam, z.shape))[order])
-    half, slack = upto[-1] / 2.0, 2.0**-52 * z.size  # the sums round by less than slack
-    first = int(np.searchsorted(upto, half * (1.0 - slack)))
-    last = first + int(upto[first] <= half * (1.0 + slack))
-    return float(0.5 * z[order[first]] + 0.5 * z[order[last]])
 
 
 def estimate_median(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> Estimate:

@@ -50,7 +50,7 @@ Labels = NDArray[np.int64]  # (n,)
 @mute
 @dataclass(frozen=True, eq=False)
 class ColumnKnowledge(Knowledge):
-    """What an attacker knows about everybody beforehand.
+    """Prior knowledge of an attacker about everybody.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def bound_of(
     promise: CentralDP | Missing | None = None,
     delta: float = DELTA,
 ) -> SuccessBound | Missing:
-    """What no attacker who knows these columns exceeds on average."""
+    """A bound on the average success of any attacker who knows these columns."""
     try:
         return success_bound(
             randomizer,
@@ -426,7 +426,7 @@ class AttackExperiment:
 
     @property
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
-        """What randomizes each value."""
+        """The randomizer of each value."""
         return self.collection.randomizer
 
     @property
@@ -435,7 +435,7 @@ class AttackExperiment:
         return self.collection.survey.people.to_series()
 
     def knowledge(self, seen: Any = None) -> ColumnKnowledge:
-        """What the attacker knows about everybody; `seen` is a released batch to learn from."""
+        """Knowledge of the attacker about everybody; `seen` is a released batch to learn from."""
         groups = self.collection.groups
         if groups is not None and self.reach is not None:
             groups = groups.model_copy(update={"radius": self.reach})

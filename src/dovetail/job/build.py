@@ -107,7 +107,7 @@ def refuse_honest(settings: RunConfig, n: int) -> None:
 
 
 def build_question(settings: RunConfig, categories: Sequence[str] | None) -> Question:
-    """What is asked about the private column."""
+    """The question about the private column."""
     kind, section = settings.question_kind, settings.question
     try:
         return kind.of(settings.data, categories, **({} if section.ask is None else section.settings_of(kind)))
@@ -116,7 +116,7 @@ def build_question(settings: RunConfig, categories: Sequence[str] | None) -> Que
 
 
 def build_noise(settings: RunConfig, question: Question, *, n: int, rounds: int | None = None) -> Noise:
-    """What hides the answers of n people to a question, in so many rounds where they send the same in all of them."""
+    """The noise that hides n people's answers to a question, in so many rounds where they send the same in all."""
     once = _noise(settings, question, n=n)
     return once if settings.memoize is None else Memoized(once, rounds)
 
@@ -173,7 +173,7 @@ def fit_beside(section: ShuffleSection, public: pl.DataFrame, *, n: int) -> Shuf
 
 
 def build_dummies(settings: RunConfig, question: Question, *, n: int) -> AnyDummies:
-    """What the shuffler adds, where it is trusted with the noise, or what people send, where they are."""
+    """Dummies of the shuffler, where it is trusted with the noise, or of people, where they are."""
     promise = settings.promise
     assert promise.epsilon is not None  # checked by the section
     honest = n if promise.honest is None else promise.honest
@@ -277,7 +277,7 @@ def build_shuffler(section: ShuffleSection, public: PublicData, *, name: str = "
 
 
 def public_data(section: ShuffleSection, survey: Survey, *, n: int, graph: Any = None) -> PublicData:
-    """What a shuffler may be fitted to."""
+    """The public data that a shuffler may be fitted to."""
     groups = None if section.groups is None else build_groups(section.groups, survey)
     columns = {name: survey.numbers([name])[:, 0] for name in section.named_columns.values()}
     return PublicData(n, groups, public_points(section.groups, survey), graph, columns)
@@ -346,7 +346,7 @@ def _digest(path: str) -> bytes:
 
 
 def _set_by_hand(section: Section, *names: str) -> dict[str, Any]:
-    """What a section sets, of these names or at all."""
+    """The keys that a section sets, of these names or of all."""
     return section.model_dump(mode="json", include=section.model_fields_set & set(names or section.model_fields_set))
 
 

@@ -126,7 +126,7 @@ def without_repeats(columns: dict[str, pl.Series], data: DataSection) -> dict[st
 @mute
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """What was found.
+    """Findings of a check.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def _otherwise(what: str, data: DataSection, found: FileFormat | None) -> Proble
 
 
 def _shortly(error: DataError, data: DataSection) -> str:
-    """What is wrong, without the remedy."""
+    """The problem in words, without its remedy."""
     return re.split(r"; |: set ", str(error).removeprefix(f"{data.path}: "), maxsplit=1)[0].rstrip(".")
 
 
@@ -469,7 +469,7 @@ def _categories(asked: QuestionsConfig, question: Question, checked: Checked) ->
 
 
 def _noise_of_questions(asked: QuestionsConfig, question: Question, counts: pl.DataFrame) -> Noise | None:
-    """What those who answer this question give, everybody or those who draw it."""
+    """The predicted noise of this question, over everybody or those who draw it."""
     share = 1.0
     if asked.head.ask == "one":
         share = question.weight / sum(one.weight for one in asked.questions)
@@ -484,7 +484,7 @@ def _noise_of_questions(asked: QuestionsConfig, question: Question, counts: pl.D
 
 
 def _promised(asked: QuestionsConfig, progress: Progress) -> tuple[dict[str, Any], list[Problem]]:
-    """What everything that is released promises a person, of the table as `run` reads it; or why `run` refuses."""
+    """The guarantee of all that is released, for the table as `run` reads it; or why `run` refuses."""
     progress("what it promises", 0, 1)
     try:
         collection = QuestionsCollection.of(asked, system_entropy())
@@ -508,7 +508,7 @@ MANY = 0.5  # of all vectors: if more are shortened, the length is rather a wish
 
 
 def check_arrays(config: RunConfig, *, progress: Progress) -> TableCheck:
-    """What `run` would refuse of a column of arrays, read as it reads them, and what shortening would do."""
+    """Check a column of arrays as `run` reads it: what is refused, and what shortening would do."""
     data, problems, n = config.data, list[Problem](), 0
     where = column_called(data.private)
     progress("read the table", 0, 1)
@@ -605,7 +605,7 @@ def _asked(data: DataSection, config: RunConfig | None, checked: Checked | None)
 
 
 def _assumed(data: DataSection) -> list[Problem]:
-    """What was read off the table, and what still would be."""
+    """Problems of facts that were read off the table, and of those that still would be."""
     found = [
         Problem(
             f"`{key}` was read off the table", _FILE,
@@ -624,7 +624,7 @@ def _assumed(data: DataSection) -> list[Problem]:
 
 
 def _noise(config: RunConfig, checked: Checked) -> Noise | None:
-    """What the randomizer of the configuration gives, where everybody has the same one."""
+    """The predicted noise of the configuration's randomizer, where everybody has the same one."""
     if config.randomize is None or config.randomize.by is not None or checked.counts is None:
         return None
     try:

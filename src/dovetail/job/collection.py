@@ -260,12 +260,12 @@ class Collection:
 
     @property
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
-        """What each device runs."""
+        """The randomizer of each device."""
         return self.noise.randomizer
 
     @property
     def local(self) -> LocalDP:
-        """What a person's report promises, no matter who looks."""
+        """The guarantee of a person's report, no matter who looks."""
         return self.noise.local
 
     def randomized(self, rng: Entropy) -> Reports:
@@ -278,7 +278,7 @@ class Collection:
 
     @cached_property
     def central(self) -> CentralDP | Missing:
-        """What the released batch promises one person."""
+        """The guarantee of the released batch for one person."""
         return self.noise.central(self.shuffler, self.people, delta=self.delta)
 
     def refuse_drowned(self) -> None:

@@ -65,7 +65,7 @@ class _MechanismSection(Section):
         return chosen
 
     def settings_of(self, kind: type[Declared]) -> dict[str, Any]:
-        """What this section says about the settings of one mechanism; nothing about one that it does not name."""
+        """The settings of one mechanism in this section; none of one that it does not name."""
         return {one.name: getattr(self, one.name) for one in kind.settings() if one.name in type(self).model_fields}
 
 
@@ -513,7 +513,7 @@ class RunConfig(Section):
 
     @property
     def question_kind(self) -> type[Question]:
-        """What is asked: as [question] says, or as [data] declares the private column."""
+        """The kind of question: of [question], or for the private column that [data] declares."""
         number = "number" if self.data.missing in RULES else "nonresponse"
         return QUESTIONS[self.question.ask or (number if self.data.numeric else "shares")]
 

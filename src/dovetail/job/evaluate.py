@@ -380,7 +380,7 @@ def _read_off(collection: Collection) -> str:
 
 
 def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) -> tuple[str, ...]:
-    """What must be true for the numbers to mean what they say."""
+    """Assumptions under which the numbers mean what they say."""
     first, *trusted = collection.noise.assumptions(
         collection.people, delta=collection.delta, central=evaluation.central
     )
@@ -404,7 +404,7 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
 
 
 def gaps_and_outliers(survey: Survey, *, mode: str) -> list[str]:
-    """What becomes of people without an answer and of numbers outside their bounds, by rules declared beforehand."""
+    """The rules, declared beforehand, for people without an answer and for numbers outside their bounds."""
     lines = []
     if survey.left_out is not None:
         lines.append(
@@ -437,7 +437,7 @@ def _loose(randomizer: FrequencyRandomizer | NumericRandomizer) -> list[str]:
 
 
 def _sends(randomizer: FrequencyRandomizer | NumericRandomizer) -> str:
-    """What leaves a device without local noise."""
+    """A clause that says what a device without local noise sends."""
     if isinstance(randomizer, NumericRandomizer):
         return "rounds its number at random to one of two neighbours on the public grid and sends that"
     return "sends its answer as it is"
@@ -743,7 +743,7 @@ def evaluate(
 
 
 def evaluation_of(collection: Collection, found: Estimates, *, provenance: str) -> Evaluation:
-    """What a collection promises and leaks, beside what was learned."""
+    """Guarantees and leakage of a collection, beside what was learned."""
     randomizer, shuffler, hidden = collection.randomizer, collection.shuffler, collection.hidden
     known, central = found.overall.truth, collection.central
     shares = np.asarray(found.overall.possible if known is None else known)

@@ -69,13 +69,13 @@ class QuestionPlan:
 
     @property
     def error95(self) -> float:
-        """What is learned lies this close to the truth with probability 95 %, mostly by the normal law."""
+        """The 95 % error of what is learned, mostly by the normal law."""
         found = self.question.error95(self.noise, self.people)
         return Z95 * self.standard_error if found is None else found
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What of the promise, or of what is learned, is not as it should be."""
+        """Warnings about the guarantee, or about what is learned."""
         told = self.question.too_few(self.noise, self.people, WEAK)
         own, n = self.noise.local.epsilon, self.people.n
         found = warnings_of(self.central.delta, n, honest=self.people.trusted, epsilon0=own)
@@ -83,7 +83,7 @@ class QuestionPlan:
 
     @cached_property
     def central(self) -> CentralDP:
-        """What the shuffled batch promises."""
+        """The guarantee of the shuffled batch."""
         found = self.noise.central(Uniform(self.people.n), self.people, delta=self.delta)
         if not isinstance(found, CentralDP):
             raise UnsupportedError(found.reason)
@@ -166,7 +166,7 @@ class _Asked:
             raw["randomize"] = {"randomizer": self.randomizer or usual, "epsilon": epsilon}
         else:
             promise |= {"trust": self.trust, "epsilon": epsilon, **self.promise}
-        config = parse_config({**raw, "promise": promise}, name="plan")
+        config = parse_config({**raw, "promise": promise}, name="")
         question = build_question(config, config.data.categories)
         people = People(n, honest=honest if honest < n else None)
         noise = build_noise(config, question, n=n)
@@ -369,7 +369,7 @@ def _wishes(given: Mapping[str, float | None], n: int | None, trust: str, *, mos
 
 
 def _refusal(asked: _Asked, wishes: Mapping[str, float], n: int) -> ParameterError:
-    """What would be enough, each by itself."""
+    """The error that names changes of which each by itself would be enough."""
     without = {name: value for name, value in wishes.items() if name != "error"}
     best = asked.meeting(without or {"epsilon0": asked.most}, n)
     ways: dict[str, float] = {} if best is None else {"error": best.error95}
@@ -395,7 +395,7 @@ def least(true: Callable[[float], bool], low: float, high: float, *, tolerance: 
 
 
 def infeasible(what: str, n: int, ways: Mapping[str, float]) -> InfeasibleError:
-    """What is asked for is out of reach: each of these changes alone is enough."""
+    """The error for what is out of reach: it names changes of which each alone is enough."""
     words = {"error": "allow an error of {}", "epsilon": "allow epsilon {}", "n": "collect {} people"}
     rounded = {
         name: f"{math.ceil(value):,}" if name == "n" else round_up_to_three_digits(value)
@@ -411,7 +411,7 @@ def infeasible(what: str, n: int, ways: Mapping[str, float]) -> InfeasibleError:
 
 
 def data_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What [data] says of a column of which a plan knows `lower` and `upper`, or how many categories, `k`."""
+    """The keys of [data] for a column of which a plan knows `lower` and `upper`, or how many categories, `k`."""
     data = dict(given)
     if "k" in data:
         data["categories"] = [f"{FILL_IN} {place}" for place in range(1, data.pop("k") + 1)]

@@ -250,7 +250,7 @@ class QuestionsConfig:
 
 
 def order_terms(shuffle: ShuffleSection) -> bytes:
-    """What shapes the order: the groups, and for others than their own uniform ones also the shuffler."""
+    """The groups that shape the order, and for others than their own uniform ones also the shuffler."""
     groups = b"" if shuffle.groups is None else shuffle.groups.with_files(digest_of).model_dump_json().encode()
     if shuffle.shuffler == WithinGroups.name:
         return groups
@@ -346,7 +346,7 @@ def _head(raw: dict[str, Any], name: str, faults: list[str]) -> QuestionsHead:
 
 
 def _kept(faults: list[str], read: Callable[..., Found], *args: Any, **named: Any) -> Found | None:
-    """What is read, or nothing and its faults."""
+    """The configuration as it was read, or nothing and its faults."""
     try:
         return read(*args, **named)
     except ConfigError as error:
@@ -507,24 +507,24 @@ class QuestionsCollection:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What each person sends."""
+        """The message of each person."""
         return messages_of(self.sent, self.ask, self.weights)
 
     @property
     def accounted(self) -> list[Analyst]:
-        """What devices run, where every answer is hidden by that alone; else nothing."""
+        """The randomizers of devices, where every answer is hidden by them alone; else nothing."""
         found = [part.noise.accounted for part in self.parts]
         return [one for one in found if one is not None] if None not in found else []
 
     @property
     def order(self) -> OrderPrivacy:
-        """What the orders of all batches promise together: independent ones for the same groups add."""
+        """The guarantee of the orders of all batches: independent ones for the same groups add."""
         own = self.shuffler.guarantee
         return own if own.alpha == 0.0 else reduce(OrderPrivacy.compose, [own] * len(self.messages))
 
     @property
     def public(self) -> pl.DataFrame:
-        """What is no secret, row by row of the people in their random order."""
+        """The public columns, row by row of the people in their random order."""
         return self.parts[0].survey.public
 
     @property
@@ -549,13 +549,13 @@ class QuestionsCollection:
 
     @property
     def local(self) -> LocalDP:
-        """What a person's reports promise together, no matter who looks."""
+        """The guarantee of a person's reports together, no matter who looks."""
         once = local_guarantee([part.randomizer for part in self.parts], ask=self.ask)
         return self.parts[0].noise.of_all_rounds(once)
 
     @cached_property
     def central(self) -> CentralDP | Missing:
-        """What everything that is released promises a person, in the smallest group where people are grouped.
+        """The guarantee of all that is released, in the smallest group where people are grouped.
 
         Given what the other groups sent, which her answers do not change, a person's reports are those of a uniform
         shuffle of her group. Anybody who is not honest may sit in it.
@@ -575,7 +575,7 @@ class QuestionsCollection:
         return self.parts[0].noise.of_all_rounds(once)
 
     def release(self, rng: Entropy) -> pl.DataFrame:
-        """What leaves the shuffler: n rows, in which no row belongs to a person.
+        """The table that leaves the shuffler: n rows, in which no row belongs to a person.
 
         For "all" every column has an order of its own, so rows mean nothing; otherwise a row is one report. Where
         the order keeps places, the public columns stand beside the rows.
@@ -590,7 +590,7 @@ class QuestionsCollection:
         return pl.DataFrame([column for one in frames for column in one.vstack(one.clear(most - one.height))])
 
     def request(self) -> ReleaseRequest:
-        """What the release ledger is asked."""
+        """The request to the release ledger."""
         first, groups = self.parts[0].survey, self.asked.head.shuffle.groups
         people = [] if not first.people.width else as_text(first.people.to_series()).to_list()
         together, beside = everybody(people), b""
@@ -612,7 +612,7 @@ class QuestionsCollection:
         )
 
     def identity(self) -> pl.DataFrame:
-        """What tells this table from another one: of all its questions."""
+        """The content by which the ledger tells this table from others, of all its questions."""
         identity = self.parts[0].survey.identity
         for column, part in zip(self.columns, self.parts, strict=True):  # rows stand in one order in all of them
             identity = identity.with_columns(part.survey.identity.select(column, *part.question.further))
@@ -842,7 +842,7 @@ def config_of(asked: QuestionsConfig) -> dict[str, Any]:
 
 
 def sanitized_of(collection: QuestionsCollection, provenance: str) -> dict[str, Any]:
-    """What a later stage must know of the released table."""
+    """The settings that a later stage needs to read the released table."""
     each = [
         {
             "column": column,
@@ -862,7 +862,7 @@ def sanitized_of(collection: QuestionsCollection, provenance: str) -> dict[str, 
 
 
 def assumptions_of(collection: QuestionsCollection, central: CentralDP | Missing, *, mode: str) -> tuple[str, ...]:
-    """What must be true for the numbers to mean what they say."""
+    """Assumptions under which the numbers mean what they say."""
     inferred = [column for column, part in zip(collection.columns, collection.parts, strict=True) if part.inferred]
     known = "Questions, categories, bounds and grids are public knowledge, not read off the private columns."
     if inferred:
@@ -1009,7 +1009,7 @@ def _columns(
 
 
 def description_of(made: Collection | QuestionsCollection, provenance: str) -> dict[str, Any]:
-    """What a later stage must know to read released reports."""
+    """The settings that a later stage needs to read released reports."""
     return (describe_collection if isinstance(made, Collection) else sanitized_of)(made, provenance)  # type: ignore[arg-type]
 
 

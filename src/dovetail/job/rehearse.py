@@ -195,7 +195,7 @@ class ReleasedTable:
         public: pl.DataFrame | None = None,
         total: LocalDP | None = None,
     ) -> Self:
-        """What the ledger answered; `reports` and `public` are what estimates are made of, where they need a form."""
+        """The release that the ledger answered; estimates are of `reports` and `public`, where they need a form."""
         return cls(
             answer.reports,
             np.empty(0) if reports is None else reports,
@@ -216,9 +216,10 @@ class ReleasedTable:
         if len(self.history) < 2:
             return evaluation
         total = self._total()
-        reason = (
-            f"these people took part in {len(self.history)} releases, each on terms of its own; "
-            f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
+        reason = f"these people took part in {len(self.history)} releases, each on terms of its own; " + (
+            "epsilons of local noise add up, and not all have one, so that nothing is promised over all of them"
+            if math.isinf(total.epsilon)
+            else f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
             "whether the table had changed in between"
         )
         together = noise is not None and self._together(noise)
@@ -305,7 +306,7 @@ def collection_report(
 
 
 def describe_collection(collection: Collection, provenance: str) -> dict[str, Any]:
-    """What a later stage must know to read the reports."""
+    """The settings that a later stage needs to read the reports."""
     return describe_reports(
         collection.randomizer, collection.categories, provenance,
         shuffle=collection.asked.get("shuffle") or {"shuffler": collection.shuffler.name},
@@ -314,7 +315,7 @@ def describe_collection(collection: Collection, provenance: str) -> dict[str, An
 
 
 def recorded(question: Question) -> dict[str, Any]:
-    """What a later stage must know of a question that its reports do not tell by themselves."""
+    """The settings of a question that a later stage needs beside its reports."""
     settings = asdict(question) if question.settings() else {}  # type: ignore[call-overload]
     return {"question": {"ask": question.name, **settings}} if settings else {}
 
@@ -327,7 +328,7 @@ def release(
     new_release: bool = False,
     progress: Progress = silent,
 ) -> PrivacyReport:
-    """What leaves the house, drawn from the operating system; from then on nothing looks at the private column.
+    """Release a table by the operating system's entropy; from then on nothing looks at the private column.
 
     Parameters
     ----------

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from dovetail.core.certified import Bracket
-from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
 from dovetail.leak.additive_leakage import NO_LEAKAGE, AdditiveLeakage
-from dovetail.leak.max_load import MOST_BALLS, Truncation, truncate_sum
+from dovetail.leak.max_load import Truncation, truncate_sum
 from dovetail.leak.query import Query
 
 BITS = 192
@@ -29,46 +27,18 @@ def certified_leakage(query: Query) -> tuple[AdditiveLeakage, AdditiveLeakage]:
             "Certified mode covers k-ary randomized response with p >= 1/k, the uniform prior and one try; "
             "drop `certified`."
         )
-    shuffled = _scaled_gap(query.n, krr.k, Fraction(1, query.n))
+    shuffled = scaled_gap(query.n, krr.k, Fraction(1, query.n))
     if krr.keep == krr.lie:
         return shuffled, NO_LEAKAGE
-    return shuffled, _scaled_gap(query.n, krr.k, Fraction(krr.keep - krr.lie, krr.total * query.n))
+    return shuffled, scaled_gap(query.n, krr.k, Fraction(krr.keep - krr.lie, krr.total * query.n))
 
 
-def certified_max_load_gap(n: int, k: int) -> Bracket:
-    r"""E[fullest of k bins with n balls] - n/k between two proved ends.
+def scaled_gap(n: int, k: int, factor: Fraction) -> AdditiveLeakage:
+    """`factor` times E[fullest of k bins with n balls] - n/k, between two proved ends.
 
-    Parameters
-    ----------
-    n : int, at least 1
-    k : int, at least 2
-
-    Raises
-    ------
-    MissingExtraError
-        Without python-flint.
-    UnsupportedError
-        When the sum has more than 2e6 terms: k from 3 to 9 with n above about 3e4.
-
-    Notes
-    -----
     192 bits; the five cuts are evaluated in balls too. Rotations are roots of unity by index: a product of many
-    rotations would blow the radius up.
-
-    Examples
-    --------
-    >>> certified_max_load_gap(2, 4).contains(0.75)
-    True
-
-    Source
-    ------
-    `max_load_gap`; Johansson (2017), Arb.
+    rotations would blow the radius up. Source: `max_load_gap`; Johansson (2017), Arb.
     """
-    found = _scaled_gap(whole("n", n, least=1, most=MOST_BALLS), whole("k", k, least=2), Fraction(1))
-    return Bracket(found.lower, found.upper)
-
-
-def _scaled_gap(n: int, k: int, factor: Fraction) -> AdditiveLeakage:
     flint = require("flint", extra="certified")
     with flint.ctx.workprec(BITS):
         low, high = _gap_ends(flint, n, k)

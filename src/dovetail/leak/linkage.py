@@ -146,7 +146,7 @@ def linkage(
 
 
 def linkage_bound(epsilon: float, *, n: int) -> Linkage:
-    """What holds for every randomizer of this pure local epsilon.
+    """A bound for every randomizer of this pure local epsilon.
 
     >>> linkage_bound(1.0, n=1000).values_known < 2.7183 / 1000
     True

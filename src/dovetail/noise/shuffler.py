@@ -257,7 +257,7 @@ class AddedNoise(DummyNoise):
 
 
 def together(rounds: int, central: CentralDP | Missing) -> tuple[str, ...]:
-    """What holds for several releases, as a sentence of the report; nothing where there is no promise."""
+    """A sentence for the report about several releases; empty where there is no promise."""
     if rounds == 1 or isinstance(central, Missing):
         return ()
     return (

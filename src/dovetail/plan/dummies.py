@@ -241,7 +241,7 @@ def _rounds(rounds: int, dummies: str) -> int:
 
 
 def _kinds(asked: str, *best: str, alone: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What is tried for a kind of dummies."""
+    """The kinds of dummies that are tried where `asked` is asked for."""
     known = (BEST, *best, *alone)
     word("dummies", asked, known, f"one of {', '.join(repr(one) for one in known)}")
     return best if asked == BEST else (asked,)

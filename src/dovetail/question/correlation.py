@@ -86,18 +86,15 @@ class Correlation(TwoNumbers):
 
     Parameters
     ----------
-    lower, upper : float, lower < upper
-        Of the first number.
-    other : str
-        Column of the second number, private too.
-    other_lower, other_upper : float
+    lower, upper, other, other_lower, other_upper
+        As of a `Covariance`.
     points : int, 3 to 64
         Of either grid, one beyond each end of the range: points^2 answers. `dovetail plan` chooses them.
 
     Raises
     ------
     ParameterError
-        For an empty range, and for fewer than three points or more than 64.
+        As `Covariance`, and for two points.
 
     Examples
     --------

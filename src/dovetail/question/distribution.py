@@ -158,7 +158,7 @@ class Distribution(Question):
         return found
 
     def _told_earlier(self) -> tuple[Told, ...]:
-        """What earlier rounds said, from a text such as "900: 16 .25, 64 .5; 900: ..." or from tuples."""
+        """Estimates of earlier rounds, from a text such as "900: 16 .25, 64 .5; 900: ..." or from tuples."""
         given: Any = self.earlier
         if not isinstance(given, str):
             return tuple(given)

@@ -189,7 +189,7 @@ class Nonresponse(Question):
 
     @property
     def sums(self) -> NDArray[np.float64]:
-        """What each symbol adds to s - 1 and to m (2, points + 1): n is public, so s has the noise of one count."""
+        """The part of each symbol in s - 1 and in m (2, points + 1): n is public, so s has the noise of one count."""
         place = np.append(np.linspace(-0.5, 0.5, self.points), 0.0)
         return np.array([-1.0 * (np.arange(self.points + 1) == self.points), place])
 

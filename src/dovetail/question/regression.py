@@ -117,7 +117,7 @@ class Regression(Question):
 
     @cached_property
     def products(self) -> Products:
-        """What is asked of each person."""
+        """The products that each person is asked for."""
         return Products(1 + len(self.others), self.points)
 
     @property

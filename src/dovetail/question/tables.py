@@ -199,7 +199,7 @@ class Tables(Question):
 
     @property
     def _classes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What a count of each table weighs in the estimate of one of its cells: that cell, and the others."""
+        """Weights of a table's counts in the estimate of one of its cells: of that cell, and of the others."""
         cells = np.array(self.pairs.cells, dtype=np.float64)
         return np.column_stack([1.0 - 1.0 / cells, -1.0 / cells]), np.column_stack([np.ones_like(cells), cells - 1.0])
 

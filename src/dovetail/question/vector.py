@@ -216,7 +216,7 @@ class Vector(Question):
 
 
 def _of_vectors(noise: Noise) -> VectorRandomizer:
-    """What each device runs, which tells the errors of a whole vector."""
+    """The randomizer of each device, which tells the errors of a whole vector."""
     made: object = noise.randomizer
     assert isinstance(made, VectorRandomizer)
     return made

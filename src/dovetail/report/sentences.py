@@ -140,6 +140,16 @@ def has_dummies(block: Document) -> bool:
     return missing_reason(block) is None and block.get("trust") in ("shuffler", "users")
 
 
+def over_all_releases(document: Document) -> str:
+    """Say what all releases about these people promise together; infinite totals are no numbers to quote."""
+    total = float(document["release"]["total_epsilon"])
+    if math.isfinite(total):
+        return f"together ε = {upward(total)} for a person"
+    if missing_reason(document["central"]) is None:
+        return "the promise for the batch is of all of them"
+    return "together they have no promise: epsilons of local noise add up, and not all have one"
+
+
 def adversary_of_dummies(block: Document) -> str:
     """Against whom dummies protect."""
     if block.get("trust") == "users":

@@ -36,6 +36,7 @@ from dovetail.report.sentences import (
     honesty_assumption,
     is_stream,
     learnability_of,
+    over_all_releases,
     single_report,
     summarize_metrics,
     uniform_instead,
@@ -530,7 +531,7 @@ def asked_of(document: Document) -> str:
 
 
 def domain_words(collection: Document) -> str:
-    """What can be answered: as the question says, in documents in which one does."""
+    """The possible answers, in the words of the question where a document holds them."""
     if "domain" in collection:
         return str(collection["domain"])
     if collection["kind"] == "numeric":
@@ -649,7 +650,7 @@ def _promises(document: Document) -> Iterator[str]:
     if isinstance(release, dict) and release.get("releases", 1) > 1:
         yield (
             f"This is release {release['number']} of {release['releases']} about these people; "
-            f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
+            f"{over_all_releases(document)}."
         )
 
 

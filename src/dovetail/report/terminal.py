@@ -18,10 +18,16 @@ from dovetail.report.number_format import (
     display_name,
     missing_reason,
     percent,
-    upward,
 )
 from dovetail.report.rounds import budget_table, series_table, window_table
-from dovetail.report.sentences import attacks_of, banner, is_stream, mode_sentence, summarize_metrics
+from dovetail.report.sentences import (
+    attacks_of,
+    banner,
+    is_stream,
+    mode_sentence,
+    over_all_releases,
+    summarize_metrics,
+)
 from dovetail.report.tables import (
     Table,
     attack_table,
@@ -79,8 +85,7 @@ def _short_rows(document: Document) -> Iterator[tuple[str, str]]:
     yield "protection", found.sentence()
     release = document.get("release")
     if isinstance(release, dict) and release.get("releases", 1) > 1:
-        total = upward(release["total_epsilon"])
-        yield "releases", f"{release['releases']} about these people; together ε = {total} for a person"
+        yield "releases", f"{release['releases']} about these people; {over_all_releases(document)}"
     yield (
         "worst guess",
         (

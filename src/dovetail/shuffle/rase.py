@@ -14,13 +14,13 @@ from scipy.special import gammaln
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.display import upward
-from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
+from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.settings import Count, StreamFile
-from dovetail.core.stages import PublicData, Reports, Shuffler
+from dovetail.core.stages import PublicData, Shuffler
 from dovetail.shuffle.fitting.components import FitProvenance, agglomerate, cut_into_groups, equal_blocks
-from dovetail.shuffle.fitting.fitted_shuffler import check_present, restrict_groups, sort_to_roster
+from dovetail.shuffle.fitting.fitted_shuffler import check_present, restrict_groups
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.neighbours import check_edges
 from dovetail.shuffle.fitting.reference_orders import reference_order
@@ -138,7 +138,7 @@ class RASE(Shuffler):
               \qquad \text{otherwise } \sigma \text{ uniform.}
 
     Refinement changes who is protected: alpha holds for the refined groups, which `guarantee` names; the
-    contributors' own groups hold with the exact alpha' = theta Delta_0 of `own_guarantee`, which is larger when they
+    contributors' own groups hold with the exact alpha' = theta Delta_0 of `own_alpha`, which is larger when they
     are wider than the refined ones.
 
     Parameters
@@ -162,8 +162,8 @@ class RASE(Shuffler):
 
     Notes
     -----
-    Places are those of the public roster 0..n-1, whatever the order of arrival: see `shuffle_arrivals`. A fitted
-    `mechanism` can be saved by itself.
+    Places are those of the public roster 0..n-1, whatever the order of arrival. A fitted `mechanism` can be
+    saved by itself.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class RASE(Shuffler):
     >>> shuffler = RASE.fit(groups, k=2, alpha=6.0, refine="blocks", reference=[0, 3, 4, 5, 2, 1])
     >>> shuffler.summary()["own_sensitivity"], shuffler.summary()["sensitivity"]
     (10, 3)
-    >>> shuffler.guarantee.alpha, shuffler.own_guarantee.alpha
+    >>> shuffler.guarantee.alpha, shuffler.own_alpha
     (6.0, 20.0)
 
     Example 3: groups of one contributor each (k = n) need no protection, and with one group of everybody (k = 1) the
@@ -340,11 +340,6 @@ class RASE(Shuffler):
         """alpha' = theta * exact sensitivity of the contributors' own groups, rounded up; 0 for uniform shuffles."""
         return self.exact_alpha(self.groups)
 
-    @property
-    def own_guarantee(self) -> OrderPrivacy:
-        """Guarantee of the same shuffle for the contributors' own groups."""
-        return FitProvenance().guarantee(self.own_alpha, self.groups, self.mechanism.guarantee.source)
-
     def restrict(self, present: ArrayLike) -> Self:
         """This shuffler for the contributors that are `present` (n,), in roster order, with the same theta."""
         here = check_present(present, self.n)
@@ -358,19 +353,6 @@ class RASE(Shuffler):
             return replace(self, groups=own, mechanism=fewer)
         reason = f"{self.reason.partition(':')[0]}: as fitted for the whole fleet"
         return replace(self, groups=own, mechanism=fewer, k=_blocks_left(fewer), reason=reason)
-
-    def shuffle_arrivals(self, devices: ArrayLike, reports: ArrayLike, rng: Entropy | None = None) -> Reports:
-        """The released batch of the reports (m, ..) of some devices (m,), which came in any order.
-
-        Examples
-        --------
-        >>> from dovetail.core.entropy import system_entropy
-        >>> RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], system_entropy())
-        array([7.5])
-        """
-        rng = entropy_or_system(rng)
-        present, batch = sort_to_roster(devices, reports, n=self.n)
-        return self.restrict(present).shuffle(batch, rng)
 
     def _permutation(self, rng: Entropy) -> Permutation:
         return self.mechanism.permutation(rng)

@@ -674,7 +674,7 @@ def meant(column: Column, categories: Sequence[str]) -> dict[str, str]:
 
 
 def meant_problems(column: Column, found: Mapping[str, str]) -> Iterator[Problem]:
-    """What was taken to mean a declared category."""
+    """Problems of spellings that were taken to mean a declared category."""
     if found:
         people = int(column.values.filter(pl.col("text").is_in(list(found)))["count"].sum())
         labels = list(dict.fromkeys(found.values()))

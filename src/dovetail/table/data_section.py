@@ -302,13 +302,13 @@ def read_toml(place: Path) -> dict[str, Any]:
 
 
 def parse_section(section: type[Chosen], raw: dict[str, Any], *, name: str, at: str = "") -> Chosen:
-    """Check one section by itself; `name` is the file, `at` the table in it that errors name."""
+    """Check one section by itself; `name` is the file, if there is one, `at` the table in it that errors name."""
     try:
         return section.choose(raw)
     except ValueError as problem:
         error = problem if isinstance(problem, ValidationError) else _as_validation(problem, section)
         lines = dict.fromkeys(_line(item, section, at) for item in error.errors(include_url=False))
-        raise ConfigError("\n".join(f"{name}: {line}" for line in lines)) from None
+        raise ConfigError("\n".join(f"{name}: {line}" if name else line for line in lines)) from None
 
 
 def _as_validation(problem: ValueError, section: type[Section]) -> ValidationError:

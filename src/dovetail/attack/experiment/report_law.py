@@ -53,7 +53,7 @@ class ReportLaw(ABC):
     @property
     @abstractmethod
     def remark(self) -> str:
-        """What is guessed, where it is no answer of a list; a clause, or nothing."""
+        """A clause that says what is guessed, where it is no answer of a list; or nothing."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class NumberLaw(ReportLaw):
 
     @property
     def guessed_parts(self) -> str:
-        """What is guessed of a number, as a clause."""
+        """A clause that says what is guessed of a number."""
         return f"which of {self.parts} equal parts of the range a number is in"
 
     @property

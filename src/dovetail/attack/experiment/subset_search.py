@@ -88,7 +88,7 @@ def best_subset_success(channel: Channel, values: ArrayLike, shuffler: Shuffler,
 def subset_bound(
     randomizer: FrequencyRandomizer, shuffler: Shuffler, *, subset: ArrayLike, group: ArrayLike | None = None
 ) -> float:
-    """What Theorem 4.2 allows against `subset` as part of `group`; 1 where it says nothing.
+    """The bound of Theorem 4.2 against `subset` as part of `group`; 1 where it says nothing.
 
     Without `group` the better of two: everybody, and the largest group with the subset that the shuffler guarantees
     alpha for.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
@@ -314,19 +314,6 @@ def distance(metric: ArrayLike) -> Numbers:
     return np.asarray(1 - apart / apart.max())
 
 
-def predicate(secrets: Iterable[int], *, k: int) -> Numbers:
-    """Is the secret among these? Action 0 says no, action 1 says yes.
-
-    >>> print(predicate({0, 2}, k=3))
-    [[0 1 0]
-     [1 0 1]]
-    """
-    size = whole("k", k, least=1)
-    inside = {whole("secrets", x, least=0, most=size - 1) for x in secrets}
-    yes = np.array([int(x in inside) for x in range(size)], dtype=np.int64)
-    return np.array([1 - yes, yes])
-
-
 def attribute(labels: Sequence[Hashable]) -> Numbers:
     """Name a property of the secret: actions are the distinct labels, in order of first appearance.
 
@@ -344,13 +331,3 @@ def attribute(labels: Sequence[Hashable]) -> Numbers:
     if not kinds:
         raise refuse("labels", "a list of labels, one per secret", labels)
     return np.array([[int(label == kind) for label in labels] for kind in kinds], dtype=np.int64)
-
-
-def tabulate(gain: Callable[[Any, Any], Number], *, actions: Sequence[Any], secrets: Sequence[Any]) -> Numbers:
-    """The matrix of a gain written as a function of action and secret.
-
-    >>> print(tabulate(lambda w, x: w * x, actions=[1, 2], secrets=[3, 4]))
-    [[3 4]
-     [6 8]]
-    """
-    return numbers("gain", [[gain(w, x) for x in secrets] for w in actions])

@@ -474,12 +474,8 @@ class GaussianDummies(AddedDummies):
 
     Raises
     ------
-    ParameterError
-        For parameters outside their ranges.
-    DataError
-        For reports that are no symbols, and for a batch that cannot hold these dummies.
-    UnsupportedError
-        From `add`, for more than 1e8 dummies.
+    ParameterError, DataError, UnsupportedError
+        As `Dummies`.
 
     Examples
     --------

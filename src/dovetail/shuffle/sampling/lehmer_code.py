@@ -255,33 +255,21 @@ def decode_lehmer_code(digits: LehmerCode, starts: BlockStarts, thetas: Thetas) 
     """The permutation of 0..n-1 that maps each block starts[b]..starts[b + 1] - 1 to itself, from its digits."""
     result = np.empty(digits.size, dtype=np.int64)
     windowed = (thetas * _WINDOW >= 1.0) | (np.diff(starts) <= _FEW)
-    _decode_windows(digits, starts, windowed, result)
+    decode_by_window(digits, starts, windowed, result)
     for block in np.flatnonzero(~windowed):
-        _decode_tiers(digits, int(starts[block]), int(starts[block + 1]), result)
+        decode_by_tiers(digits, int(starts[block]), int(starts[block + 1]), result)
     return result
 
 
-def decode_by_window(digits: LehmerCode) -> Permutation:
-    """Decode by a row of counts over the 2048 values from the first unused one on, walking on where that is short."""
-    result = np.empty(digits.size, dtype=np.int64)
-    _decode_windows(digits, np.array([0, digits.size]), np.ones(1, dtype=np.bool_), result)
-    return result
-
-
-def decode_by_tiers(digits: LehmerCode) -> Permutation:
-    """Decode by three tiers of counts, for 2048, 65536 and all values."""
-    result = np.empty(digits.size, dtype=np.int64)
-    _decode_tiers(digits, 0, digits.size, result)
-    return result
-
-
-def _decode_windows(digits: LehmerCode, starts: BlockStarts, windowed: Chosen, result: Permutation) -> None:
+def decode_by_window(digits: LehmerCode, starts: BlockStarts, windowed: Chosen, result: Permutation) -> None:
+    """Write the permutations of the blocks that are `windowed`, by a row of counts over 2048 values."""
     largest = int(np.diff(starts).max(initial=0, where=windowed))
     words = np.empty(largest // 64 + 2 * LANES16, dtype=np.uint64)
     _windows_kernel(digits, starts, windowed, words, np.empty(LANES16, dtype=np.uint16), result)
 
 
-def _decode_tiers(digits: LehmerCode, start: int, stop: int, result: Permutation) -> None:
+def decode_by_tiers(digits: LehmerCode, start: int, stop: int, result: Permutation) -> None:
+    """Write the permutation of one block, by three tiers of counts, for 2048, 65536 and all values."""
     trees = -(-(stop - start) // _TREE)
     words = np.full(trees * (_TREE // 64), _ALL)
     low = np.tile(np.arange(0, _NODE, 64, dtype=np.uint16), trees * LANES16)
