@@ -23,6 +23,7 @@ from dovetail.engine.rows import People, Secret
 from dovetail.ledger.releases import ReleaseLedger, fingerprints
 from dovetail.report.document import PrivacyReport
 from dovetail.table.reader import as_text
+from dovetail.table.spelling import names_of
 
 
 @pytest.fixture
@@ -130,6 +131,14 @@ def test_the_ledger_knows_people_by_one_text_whatever_the_engine(kind: Any, firs
     known = fingerprints((name.encode() for name in as_text(column)), key)
     assert People(key).prints(column).tolist() == known.tolist()
     assert len({*known.tolist()}) == column.n_unique()
+
+
+@pytest.mark.parametrize("numbers, names", [(True, ["07", "7.0", " 7 "]), (False, ["Ann", " Ann", "Ann\u00a0"])])
+def test_a_name_has_one_print_and_one_id_however_it_is_spelled(numbers: bool, names: list[str]) -> None:
+    people, column = People(bytes(32), numbers=numbers), pl.Series(names)
+    known = fingerprints((name.encode() for name in names_of(column)), bytes(32))
+    assert people.prints(column).tolist() == known.tolist() and len({*known.tolist()}) == 1
+    assert (people.ids(column) == people.ids(column)[0]).all(), "so that a person who stands twice is found"
 
 
 @pytest.mark.exhaust

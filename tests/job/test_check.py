@@ -194,6 +194,12 @@ def test_an_address_among_answers_is_counted_and_not_shown(tmp_path: Path) -> No
     assert texts(found, Status.NOTE) == "column 'answer': 1 value looks like e-mail addresses"
 
 
+@pytest.mark.parametrize("name", ["PersNr", "clientNo", "Kundennummer", "Lfd. Nr."])
+def test_a_column_is_found_that_is_called_a_number_of_people(name: str, tmp_path: Path) -> None:
+    rows = "".join(f"{place % 27},{'yes' if place % 3 else 'no'}\n" for place in range(30))
+    assert looked(tmp_path, f"{name},answer\n{rows}", private="answer").settings["duplicates"] == "first"
+
+
 def test_people_and_rows_that_stand_twice_are_found(tmp_path: Path) -> None:
     same = {"id": [1, 1, 2, *range(3, 40)], "a": ["x", "x", *["y"] * 38]}
     assert looked(tmp_path, same, person="id").settings["duplicates"] == "first"

@@ -1,6 +1,7 @@
 """The main job: what comes out is right, and nothing comes out that must not."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +340,51 @@ def test_a_number_has_one_spelling_and_another_number_has_another() -> None:
     assert as_text(pl.Series(apart)).n_unique() == as_text(pl.Series(map(str, apart))).n_unique() == len(apart)
     assert as_text(pl.Series(["1", "01", "1.0", "nan", "1e400"])).to_list() == ["1.0"] * 3 + ["NaN", "inf"]
     assert as_text(pl.Series(["7", str(BIG), "seven"])).to_list() == ["7", str(BIG), "seven"], "names, not numbers"
+
+
+def mixed(number: str) -> Callable[[int], str]:
+    return lambda place: number.format(place) if place else "Ann"
+
+
+SPELLINGS: dict[
+    str, tuple[Callable[[int], str], Callable[[int], str]]
+] = {  # of whole numbers, and of names; beside each how the same people are written elsewhere
+    "zeros": (str, "{:05d}".format),
+    "points": (str, "{}.0".format),
+    "blanks": ("p{}".format, " p{} ".format),
+    "blanks of an export": ("p{}".format, "p{}\u00a0".format),
+    "Unicode forms": ("\u00dc{}".format, "U\u0308{}".format),
+    "numbers among names": (mixed("{}.0"), mixed("{}")),
+}
+
+
+def of_names(write: Callable[[int], str]) -> pl.DataFrame:
+    return survey(300).with_columns(id=pl.Series([write(place) for place in range(300)]))
+
+
+@pytest.mark.parametrize("kind", SPELLINGS)
+def test_people_are_the_same_however_their_names_are_spelled(kind: str, tmp_path: Path) -> None:
+    config = release(estimate={"by": []})
+    for releases, write in enumerate(SPELLINGS[kind], start=1):
+        table = of_names(write).with_columns(pl.col("secret").shift(releases, fill_value=survey(300)["secret"][0]))
+        assert go(config, table, ledger=tmp_path).document()["release"]["releases"] == releases
+
+
+def test_one_more_person_with_a_name_does_not_make_the_others_new(tmp_path: Path) -> None:
+    config = release(estimate={"by": []})
+    go(config, of_names(str), ledger=tmp_path)
+    more = go(config, of_names(mixed("{}")), ledger=tmp_path)
+    assert more.document()["release"]["releases"] == 2
+
+
+@pytest.mark.parametrize("kind", SPELLINGS)
+def test_a_person_stands_twice_however_the_name_is_spelled(kind: str, tmp_path: Path) -> None:
+    one, other = SPELLINGS[kind]
+    table = of_names(lambda place: other(7) if place == 8 else one(place))
+    with pytest.raises(DataError, match="1 person stands in more than one row"):
+        go(release(estimate={"by": []}), table, ledger=tmp_path)
+    kept = release(estimate={"by": []}, data={"duplicates": "first"})
+    assert go(kept, table, ledger=tmp_path).document()["collection"]["n"] == 299
 
 
 @pytest.mark.exhaust

@@ -285,6 +285,7 @@ WRONG: dict[str, tuple[pl.DataFrame, str]] = {
     "empty": (changed("watts", 3, None), "1 value is missing .at row 4"),
     "twice in a round": (changed("device", 1, "kettle"), "one value in a round .first at rows 1, 2: 'kettle'"),
     "goes back": (changed("minute", 12, 1).with_row_index().filter(pl.col("index") != 0), "goes back in 1 row"),
+    "a name in two spellings": (changed("device", 1, "kettle "), "spells a device in two ways, such as"),
     "stamp 0": (changed("minute", 3, 0), "1 stamp is no whole number 1, 2, .. of rounds .at row 4: 0"),
     "stamp a fraction": (changed("minute", 3, 1.5), "no whole number"),
     "stamp missing": (changed("minute", 3, None), "time column 'minute': 1 value is missing"),

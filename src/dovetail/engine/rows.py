@@ -21,8 +21,8 @@ from dovetail.core.errors import DataError, StorageError
 from dovetail.core.keyed_hash import keyed_hashes
 from dovetail.table.arrays import rows_of_arrays
 from dovetail.table.data_section import RULES, DataSection
-from dovetail.table.reader import Further, are_numbers, columns_of, one_spelling
-from dovetail.table.spelling import absent
+from dovetail.table.reader import Further, are_numbers, columns_of
+from dovetail.table.spelling import absent, one_name
 
 # Who stands in a row: an id that keys the row's randomness, and the print by which a ledger knows people.
 
@@ -40,7 +40,7 @@ class People:
     key : bytes
         The ledger's; ids of texts are 96 bits of a keyed hash, so that equal ones come up as duplicates, loudly.
     numbers : bool
-        Whether texts that spell numbers count as these numbers, as the ledger has it where all of them do.
+        Whether all names are numbers: then those with exponents are, too, as the ledger has it.
     """
 
     key: bytes = field(repr=False)
@@ -51,21 +51,21 @@ class People:
         if column.dtype.is_integer():
             kind = pl.UInt64 if column.dtype == pl.UInt64 else pl.Int64
             return column.cast(kind).to_numpy().view(np.int64)
-        digests = _hashes(column.cast(pl.String), purpose_key(self.key, "ids"), 12)
+        digests = _hashes(self._names(column), purpose_key(self.key, "ids"), 12)
         return digests.view(np.uint32).reshape(-1, 3)
 
     def prints(self, column: pl.Series) -> Prints:
         """Prints of people for the release ledger: the same for the same name, whatever the table."""
-        text = column.cast(pl.String)
-        if self.numbers or column.dtype.is_numeric():
-            text = one_spelling(text).fill_null(text)
-        return _hashes(text, self.key, 8).view(np.uint64).reshape(-1)
+        return _hashes(self._names(column), self.key, 8).view(np.uint64).reshape(-1)
+
+    def _names(self, column: pl.Series) -> pl.Series:
+        return one_name(column.cast(pl.String), numbers=self.numbers or column.dtype.is_numeric())
 
     def kinds(self, column: pl.Series) -> tuple[int, int]:
         """How many texts spell a number, and how many do not."""
         if column.dtype != pl.String:
             return column.len(), 0
-        no = int(column.cast(pl.Float64, strict=False).null_count())
+        no = int(column.str.strip_chars().cast(pl.Float64, strict=False).null_count())
         return column.len() - no, no
 
 

@@ -73,7 +73,7 @@ from dovetail.table.reader import (
     read_survey,
     read_table,
 )
-from dovetail.table.spelling import absent, in_ranges, spelling_of, with_labels, without_missing
+from dovetail.table.spelling import absent, in_ranges, names_of, rows_kept, spelling_of, with_labels, without_missing
 
 # People who stand in several rows, where a configuration already says what becomes of them.
 
@@ -91,11 +91,11 @@ def person_found(frame: pl.DataFrame, data: DataSection) -> Iterator[Problem]:
     stream = data.time is not None and data.time in frame.columns
     if data.time is not None and not stream:
         return  # which rows are of one round is not known
-    keys = [data.person, data.time] if stream else [data.person]
-    repeated = frame.select(keys).is_duplicated() & ~nameless
+    names, beside = names_of(people), [] if data.time is None else [frame[data.time]]
+    repeated = pl.DataFrame([names, *beside]).is_duplicated() & ~nameless
     if not repeated.any():
         return
-    many = people.filter(repeated).n_unique()
+    many = names.filter(repeated).n_unique()
     what = f"{in_several_rows(many)}{' of a round' if stream else ''}"
     where = f"{where}, {first_rows(repeated)}"
     if data.duplicates != "refuse":
@@ -116,7 +116,7 @@ def without_repeats(columns: dict[str, pl.Series], data: DataSection) -> dict[st
     people = columns[data.person]
     if data.duplicates == "refuse":
         return columns
-    kept = people.is_last_distinct() if data.duplicates == "last" else people.is_first_distinct()
+    kept = rows_kept(people, data.duplicates)
     return {name: column.filter(kept | people.is_null()) for name, column in columns.items()}
 
 

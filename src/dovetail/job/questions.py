@@ -87,8 +87,9 @@ from dovetail.report.number_format import upward
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 from dovetail.table.data_section import FileFormat, Ranges, Section, Spellings, parse_section, read_toml
-from dovetail.table.reader import as_text, canonical, table_of
+from dovetail.table.reader import canonical, table_of
 from dovetail.table.released import PREFIX, Analyst, describe_reports
+from dovetail.table.spelling import names_of
 
 # What of a configuration does not go with several questions.
 
@@ -592,7 +593,7 @@ class QuestionsCollection:
     def request(self) -> ReleaseRequest:
         """The request to the release ledger."""
         first, groups = self.parts[0].survey, self.asked.head.shuffle.groups
-        people = [] if not first.people.width else as_text(first.people.to_series()).to_list()
+        people = [] if not first.people.width else names_of(first.people.to_series()).to_list()
         together, beside = everybody(people), b""
         if groups is not None:
             grouped = [name for name in groups.columns if name in first.public.columns]

@@ -40,8 +40,9 @@ from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
 from dovetail.report.number_format import upward
 from dovetail.report.section import SECTIONS
 from dovetail.shuffle.uniform import Uniform
-from dovetail.table.reader import as_text, canonical
+from dovetail.table.reader import canonical
 from dovetail.table.released import describe_reports, from_columns, to_columns
+from dovetail.table.spelling import names_of
 
 # A rehearsal: the truth is known, so shufflers are compared on the same reports, attacked and scored.
 
@@ -405,7 +406,7 @@ def _request(collection: Collection) -> ReleaseRequest:
         table=survey.content,
         terms=collection.terms() + (b"" if alone else canonical(pl.DataFrame([*survey.people, *survey.public]))),
         groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
-        people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
+        people=[] if not survey.people.width else names_of(survey.people.to_series()).to_list(),
         epsilon=charged(collection.randomizer.guarantee),
         alpha=shuffler.guarantee.alpha,
         n=survey.n,

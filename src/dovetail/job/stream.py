@@ -48,7 +48,6 @@ from dovetail.report.number_format import label_of, upward
 from dovetail.table.data_section import DataSection
 from dovetail.table.reader import (
     Survey,
-    as_text,
     bounded,
     canonical,
     columns_of,
@@ -58,7 +57,7 @@ from dovetail.table.reader import (
     table_of,
 )
 from dovetail.table.released import describe_reports, from_columns, to_columns
-from dovetail.table.spelling import at_rows
+from dovetail.table.spelling import at_rows, names_of
 from dovetail_protocol.budget import cost, round_up_to_double
 
 # From a table with stamps to a stream: a public roster of devices, and their values round by round.
@@ -129,6 +128,9 @@ def read_stream(settings: RunConfig, *, table: Any = None) -> Stream:
     devices = pl.DataFrame([device, *frame.select(data.public)]).unique().sort("device")
     _refuse_changes(devices, data)
     roster = tuple(devices["device"].to_list())
+    if (twice := names_of(devices["device"]).is_duplicated()).any():
+        first = devices["device"].filter(twice)[0]
+        raise DataError(f"person column {data.person!r} spells a device in two ways, such as {first!r}; use one.")
     graph = getattr(settings.shuffle, "graph", None)
     edges = None if graph is None else _edges(graph, roster)
     return Stream(rows.sort("time", "device"), roster, devices.select(data.public), edges)
@@ -469,7 +471,7 @@ class StreamRelease:
 
     @cached_property
     def _people(self) -> list[str]:
-        return as_text(pl.Series(self.stream.roster)).to_list()
+        return names_of(pl.Series(self.stream.roster)).to_list()
 
     @cached_property
     def _public(self) -> bytes:

@@ -34,7 +34,8 @@ from dovetail.report.document import Estimates, Evaluation, PrivacyReport
 from dovetail.report.number_format import percent, upward
 from dovetail.shuffle.sampling.dummies import Dummies
 from dovetail.shuffle.uniform import Uniform
-from dovetail.table.reader import Survey, as_text, canonical, read_survey
+from dovetail.table.reader import Survey, canonical, read_survey
+from dovetail.table.spelling import names_of
 
 # Which strings many people hold, without a list of candidates: a tree of prefixes over disjoint groups of people.
 
@@ -490,7 +491,7 @@ def run_strings(
     assert asked is not None  # checked by the caller
     progress("read the table", 0, 1)
     survey = read_survey(settings.data, rng, table=table)
-    people = list(zip(as_text(survey.people.to_series()).to_list(), _texts(survey), strict=True))
+    people = list(zip(names_of(survey.people.to_series()).to_list(), _texts(survey), strict=True))
     progress("read the table", 1, 1)
     progress("find strings", 0, 1)
     try:

@@ -21,7 +21,6 @@ from dovetail.core.special import Reals
 from dovetail.table.data_section import DataSection
 from dovetail.table.reader import (
     Survey,
-    as_text,
     columns_of,
     is_plain,
     is_text_file,
@@ -30,7 +29,7 @@ from dovetail.table.reader import (
     refuse_missing,
     table_of,
 )
-from dovetail.table.spelling import at_rows
+from dovetail.table.spelling import at_rows, names_of
 
 NUMPY = (".npy", ".npz")
 
@@ -81,7 +80,7 @@ def read_arrays(
 
 def _prints(vectors: Reals, people: pl.DataFrame) -> bytes:
     """Digest of these people with their vectors, whatever their order."""
-    names = as_text(people.to_series()).to_list() if people.width else [""] * len(vectors)
+    names = names_of(people.to_series()).to_list() if people.width else [""] * len(vectors)
     rows = np.ascontiguousarray(vectors + 0.0)  # no zero has a sign
     found = (sha256(name.encode() + b"\0" + row.tobytes()) for name, row in zip(names, rows, strict=True))
     return b"".join(sorted(one.digest() for one in found))

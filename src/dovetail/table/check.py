@@ -46,7 +46,7 @@ from dovetail.table.data_section import REPEATED_NOBODY, Spellings, labels_heade
 from dovetail.table.domain import Domain, Noise, constant_problems, delta_for, domain_of, outlier_problems
 from dovetail.table.layout import read_as_found
 from dovetail.table.reader import in_several_rows, is_plain
-from dovetail.table.spelling import in_ranges, with_labels, without_missing
+from dovetail.table.spelling import in_ranges, names_of, with_labels, without_missing
 
 # Whether each person stands in one row: duplicate people, duplicate rows, and which column names people.
 
@@ -84,7 +84,7 @@ KEEP_ONE = tuple(choose(f"keep the {which} row of each", duplicates=which) for w
 
 def person_problems(frame: pl.DataFrame, person: str, decided: str | None) -> Iterator[Problem]:
     """People who stand in several rows."""
-    people = frame[person]
+    people = names_of(frame[person])
     repeated = people.is_duplicated() & people.is_not_null()
     if not repeated.any():
         return

@@ -45,7 +45,7 @@ IS_NAME = "(?i)" + "|".join(
         r"^(?:nummer|num[eé]ro|person|participant|respondent|teilnehmer|proband|user|case|record|row)s?$",
         r"(?:^|[_\s-])(?:id|uuid|guid|nr)\.?$",
         r"^(?:respondent|participant|response|user|person|case|record|customer|patient|student)[ _]?(?:id|no|nr)",
-        r"(?-i:[a-z]ID)$",
+        r"(?-i:[a-z](?:ID|Nr|No))\.?$|nummer$",
     )
 )
 _MOST = 0.8  # of the values make the kind of a column

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +17,7 @@ from dovetail.core.errors import DataError, MissingExtraError, ParameterError
 from dovetail.core.extras import pl
 from dovetail.table.csv_text import WrittenOtherwise, read_csv
 from dovetail.table.data_section import RULES, DataSection, FileFormat, Spellings
-from dovetail.table.spelling import absent, at_rows, plain_numbers, read_numbers, spelled
+from dovetail.table.spelling import absent, at_rows, names_of, one_spelling, plain_numbers, read_numbers, spelled
 
 _READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -177,24 +176,6 @@ def as_text(column: pl.Series) -> pl.Series:
     return numbers if numbers.null_count() == text.null_count() else text
 
 
-def one_spelling(text: pl.Series) -> pl.Series:
-    """One text for each number, whatever digits, zeros and exponents spell it; null for a text that is no number.
-
-    >>> one_spelling(pl.Series(["07", "9007199254740993", "9.007199254740994e15", "no"])).to_list()
-    ['7.0', '9007199254740993', '9007199254740994', None]
-    """
-    numbers = text.cast(pl.Float64, strict=False)
-    spelled = numbers.cast(pl.String)
-    # from 2^53 on whole numbers share a double: their digits tell them apart
-    large = (numbers.is_not_nan() & (numbers.abs() >= 2.0**53)).arg_true()
-    if not len(large):
-        return spelled
-    digits = text.gather(large).str.replace(r"^\+?(-?)0*(\d+?)(?:\.0*)?$", "$1$2")
-    others = (~digits.str.contains(r"^-?\d+$")).arg_true()
-    exact = [str(int(one) if isfinite(one) else one) for one in numbers.gather(large).gather(others)]
-    return spelled.scatter(large, digits.scatter(others, exact))
-
-
 def table_of(data: DataSection, table: Any = None) -> pl.DataFrame:
     """The table that a section names, or the data frame that is given instead."""
     if table is None and data.table is not None:
@@ -319,11 +300,12 @@ def read_pairs(path: str) -> pl.DataFrame:
 def refuse_duplicates(people: pl.Series) -> None:
     """DataError for people without a name, and for those who stand in two rows."""
     refuse_missing(people, f"person column {people.name!r}")
-    repeated = people.is_duplicated()
+    names = names_of(people)
+    repeated = names.is_duplicated()
     if repeated.any():
         rows = repeated.arg_true()
         raise DataError(
-            f"person column {people.name!r}: {in_several_rows(people.filter(repeated).n_unique())} "
+            f"person column {people.name!r}: {in_several_rows(names.filter(repeated).n_unique())} "
             f"({at_rows(rows)}); one report per person, so keep one row each, or set `duplicates` "
             'in [data] to "first" or "last".'
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import isfinite
 
 from dovetail.core.display import counted
 from dovetail.core.errors import DataError
@@ -11,6 +12,7 @@ from dovetail.core.extras import pl
 from dovetail.table.data_section import DataSection, Spellings
 
 _BLANKS = "[ \u00a0\u2009\u202f]"
+_DIGITS = r"^[+-]?\d+(?:\.\d*)?$"
 _MARKS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": _BLANKS}
 
 
@@ -36,8 +38,46 @@ def spelled(
         clean = clean.filter(answered)
     if data.duplicates != "refuse" and data.person is not None:
         named = clean[data.person].is_not_null()
-        clean = clean.filter(~named | _kept(clean[data.person], data.duplicates))
+        clean = clean.filter(~named | rows_kept(clean[data.person], data.duplicates))
     return clean, answered
+
+
+def names_of(people: pl.Series) -> pl.Series:
+    """One text for each person, however a file spells the name: `one_name`, of a whole column."""
+    text = people.cast(pl.String)
+    numbers = text.str.strip_chars().cast(pl.Float64, strict=False)
+    return one_name(text, numbers=numbers.null_count() == text.null_count())
+
+
+def one_name(text: pl.Series, *, numbers: bool) -> pl.Series:
+    """One text for each name, whatever blanks are around it, in one Unicode form; digits are a number.
+
+    With `numbers` exponents are numbers, too; among names "12e4" may be one.
+
+    >>> one_name(pl.Series(["07", " 7.0", "12e4", "Ann "]), numbers=False).to_list()
+    ['7.0', '7.0', '12e4', 'Ann']
+    """
+    bare = text.str.strip_chars().str.normalize("NFC")
+    plain = bare if numbers else bare.set(~bare.str.contains(_DIGITS).fill_null(True), None)
+    return one_spelling(plain).fill_null(bare)
+
+
+def one_spelling(text: pl.Series) -> pl.Series:
+    """One text for each number, whatever digits, zeros and exponents spell it; null for a text that is no number.
+
+    >>> one_spelling(pl.Series(["07", "9007199254740993", "9.007199254740994e15", "no"])).to_list()
+    ['7.0', '9007199254740993', '9007199254740994', None]
+    """
+    numbers = text.cast(pl.Float64, strict=False)
+    spelled = numbers.cast(pl.String)
+    # from 2^53 on whole numbers share a double: their digits tell them apart
+    large = (numbers.is_not_nan() & (numbers.abs() >= 2.0**53)).arg_true()
+    if not len(large):
+        return spelled
+    digits = text.gather(large).str.replace(r"^\+?(-?)0*(\d+?)(?:\.0*)?$", "$1$2")
+    others = (~digits.str.contains(r"^-?\d+$")).arg_true()
+    exact = [str(int(one) if isfinite(one) else one) for one in numbers.gather(large).gather(others)]
+    return spelled.scatter(large, digits.scatter(others, exact))
 
 
 def rows_of(rows: pl.Series) -> str:
@@ -59,8 +99,10 @@ def absent(column: pl.Series) -> pl.Series:
     return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
 
 
-def _kept(people: pl.Series, which: str) -> pl.Series:
-    return people.is_last_distinct() if which == "last" else people.is_first_distinct()
+def rows_kept(people: pl.Series, which: str) -> pl.Series:
+    """Mark the first or the last row of each person."""
+    names = names_of(people)
+    return names.is_last_distinct() if which == "last" else names.is_first_distinct()
 
 
 def without_missing(column: pl.Series, spellings: Sequence[str]) -> pl.Series:
