@@ -10,10 +10,11 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from tests.tiers import EXHAUST, one_in
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import compose, composed_delta
+from dovetail.account.compose import compose, compose_upper, composed_delta
 from dovetail.account.privacy_loss import MechanismCurve, envelope_pld
 from dovetail.account.rounds import ShuffledRound
 from dovetail.core.channel import DenseChannel
@@ -157,6 +158,42 @@ def test_what_the_law_does_not_cover_is_refused() -> None:
             ShuffledRound(1.0, 100, mechanism=krr, **wrong)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="its own epsilon0"):
         ShuffledRound(0.9, 100, mechanism=krr)
+
+
+def test_rounds_of_few_people_count_large_losses_by_the_blanket() -> None:
+    epsilon0, n, rounds, step = 4.0, 400, 10, 1e-3
+    decay = math.exp(-epsilon0 / 2)
+    middle, tails = (1.0 - decay) / (1.0 + decay), 1.0 / (1.0 + decay)
+    rows = np.array(
+        [[tails * decay**y, middle * decay ** abs(1 - y), tails * decay ** (2 - y)] for y in range(3)]
+    )  # three values, what is beyond an end counted there
+    low, high = (side.ravel() for side in np.meshgrid(np.arange(n), np.arange(n)))
+    low, high = low[low + high < n], high[low + high < n]
+    counts = np.stack([low, n - 1 - low - high, high])
+    known = np.exp(gammaln(n) - gammaln(counts + 1.0).sum(axis=0) + np.log(rows[0]) @ counts)
+
+    def seen(own: int) -> Reals:
+        """The law of the histogram of all reports."""
+        law = np.zeros((n + 1, n + 1))
+        for place, chance in enumerate(rows[own]):
+            law[low + (place == 0), high + (place == 2)] += known * chance
+        return law.ravel()
+
+    first, second = seen(0), seen(2)
+    used = (first > 0.0) & (second > 0.0)
+    cells = np.floor(np.log(first[used] / second[used]) / step).astype(np.int64)  # rounded down: no loss is too large
+    size = 1 << 17
+    law = np.fft.irfft(np.fft.rfft(np.bincount(cells - cells.min(), first[used], size)) ** rounds, size)
+    losses = step * (rounds * cells.min() + np.arange(size))
+
+    def exact(epsilon: float) -> float:
+        above = losses > epsilon
+        return float(law[above] @ -np.expm1(epsilon - losses[above]))
+
+    part = ShuffledRound.of(Laplace(0.0, 1.0, epsilon0, grid=0.5), n, times=rounds)
+    promised = compose_upper([part], delta=1e-6).epsilon
+    assert promised is not None and promised < 8.06  # by all pairs of values alone 9.1
+    assert exact(promised) <= 1e-6 < exact(7.28)
 
 
 @pytest.mark.parametrize("grid", [0.5, pytest.param(None, marks=pytest.mark.exhaust)])

@@ -158,7 +158,7 @@ def sent_law(mechanism: VectorRandomizer) -> SeveralQuestions | Channel | None:
         return SampledBlock((held.response,), blocks=held.blocks, energy=held.energy)
     if isinstance(held, HeldWord) and held.response.k == 2:
         return SampledBlock((held.response,), blocks=1 << 62)  # the one word that was drawn is sent, with a sign
-    return None if held is None else ChosenWord((held.response,))
+    return None if held is None else ChosenWord((held.response,), planar=mechanism.d > 1)
 
 
 @dataclass(frozen=True)

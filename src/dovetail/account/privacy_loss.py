@@ -29,7 +29,14 @@ from dovetail.account.clones import (
     symmetric_binomial_tail,
 )
 from dovetail.account.hidden_among_everybody import FLOOR, EverybodyLaw
-from dovetail.account.mechanism_law import Subject, blanket_law, everybody_law, local_epsilon, mechanism_law
+from dovetail.account.mechanism_law import (
+    Subject,
+    blanket_law,
+    everybody_law,
+    everybody_laws,
+    local_epsilon,
+    mechanism_law,
+)
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.special import Reals
 
@@ -571,22 +578,29 @@ def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     """The smallest certified delta at an epsilon, and what chords may lose; a slow source only where it is better."""
     clones = curve.clones
     blocks = clones.blocks(1e-3 * cut, 1e-3)
-    everybody: EverybodyLaw | None = None
+    everybody: list[EverybodyLaw] = []
     own: DominatingPair | None = None
     with suppress(UnsupportedError):
-        everybody = everybody_law(curve.mechanism, n=curve.n, delta=max(cut, FLOOR))
+        everybody = everybody_laws(curve.mechanism, n=curve.n, delta=max(cut, FLOOR))
     with suppress(UnsupportedError):
         own = mechanism_law(curve.mechanism, n=curve.n)[1]
 
-    def known(epsilon: float) -> float:
-        found = clones.upper(epsilon, blocks)
-        return found if everybody is None else min(found, everybody.upper(epsilon, most=found))
+    def hidden(epsilon: float, most: float) -> float:
+        """The first law that says something serves: the next one has more pairs of values."""
+        for law in everybody:
+            if (found := law.upper(epsilon, most=most)) < 1.0:
+                return min(found, most)
+        return most
 
-    lost = LOST_SLOWLY if everybody is not None and len(everybody.exposures) > FEW else LOST_SOON
+    def known(epsilon: float) -> float:
+        return hidden(epsilon, clones.upper(epsilon, blocks))
+
+    lost = LOST_SLOWLY if everybody and len(everybody[-1].exposures) > FEW else LOST_SOON
     middle = min(0.5 * curve.gaussian_scale, 0.5 * curve.epsilon0)
-    if own is None or (everybody is not None and own.delta(middle).upper >= BETTER * known(middle)):
+    ends_sooner = len(everybody) > 1  # few draws of mu: large losses of the blanket are far less likely
+    if own is None or (everybody and not ends_sooner and own.delta(middle).upper >= BETTER * known(middle)):
         return known, lost
-    return lambda epsilon: min(known(epsilon), own.delta(epsilon).upper), LOST_SLOWLY
+    return lambda epsilon: hidden(epsilon, min(clones.upper(epsilon, blocks), own.delta(epsilon).upper)), LOST_SLOWLY
 
 
 def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float, *, flat: int = 8) -> tuple[Reals, Reals]:

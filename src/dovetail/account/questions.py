@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dovetail.core.channel import Channel
-from dovetail.core.checks import positive, refuse, whole
+from dovetail.core.checks import flag, positive, refuse, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.krr import KRR
@@ -205,6 +205,8 @@ class ChosenWord(SeveralQuestions):
     ----------
     parts : one KRR of 2 m symbols
         Which of the m words, or of their opposites, a value picks may be any function of the words.
+    planar : bool
+        False where values are not vectors of two coordinates or more: fewer collections are known then.
 
     Examples
     --------
@@ -219,10 +221,12 @@ class ChosenWord(SeveralQuestions):
     docs/theory/several-questions.md.
     """
 
+    planar: bool = field(default=True, kw_only=True)
     fewest: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        flag("planar", self.planar)
         if _only_response(self.parts).k % 2:
             raise refuse("parts", "one KRR of an even number of symbols", self.parts)
 

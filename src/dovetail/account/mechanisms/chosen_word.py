@@ -14,6 +14,7 @@ is below that law in convex order, and Z_a - E Z_c is largest where both have it
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +23,10 @@ from dovetail.account.questions import ChosenWord
 from dovetail.core.special import Reals
 
 CELLS = 256  # of the rank of the word that was picked
-COARSE = 48  # of two independent ranks
+COARSE = 96  # of the logarithm of a ratio in an attack
+TURNS = np.radians(np.arange(0.0, 50.0, 2.5)).tolist()  # of the two values away from the one of the others
+PARTS, FEW_PARTS, NODES = 80, 24, 4  # cells of radii in a plane of words, and of its angles; nodes in each
+FAR = 75.0  # e^(-FAR / 2) of the words are left out
 
 
 def word_law(word: ChosenWord, *, cells: int = CELLS) -> BlanketLaw:
@@ -52,25 +56,65 @@ def word_law(word: ChosenWord, *, cells: int = CELLS) -> BlanketLaw:
 
 
 def word_dataset(word: ChosenWord, *, cells: int = COARSE) -> BlanketLaw:
-    """Law below a bad collection: two opposite values, everybody else at right angles to them, or on the second.
+    """Law below a bad collection: everybody else holds t, and the two values are at equal angles from it.
 
-    For directions that look drawn from the normal law, as those of `ClosestDirection` do: then ranks are uniform, and
-    those of values at right angles independent. Ranks are told apart by cells only (data processing).
+    For directions that look drawn from the normal law, as those of `ClosestDirection` do. The two values are nearly
+    opposite, both turned away from t: the words that stand for one of them are then hardly picked by t. How far they
+    are turned is tried (without `word.planar` they are opposite). Reports with about the same two ratios are not told
+    apart (data processing).
     """
     p, lie = _ratio_and_lie(word)
-    held, mean = _ranks(word.words, np.linspace(0.0, 1.0, cells + 1))
-    ratio, mass = 1.0 + (p - 1.0) * mean, word.words * lie * held
-    first, weight = np.concatenate([ratio, 1.0 / ratio]), np.concatenate([mass, mass * ratio])
-    second = BlanketLaw(first, np.ones(first.size), weight)
-    edges = np.expm1(np.linspace(0.0, math.log(p), cells // 2 + 1)) / (p - 1.0)  # the others count by 1 / ratio
-    edges[-1] = 1.0
-    their_held, their_mean = _ranks(word.words, edges)
-    own = np.append(1.0 + (p - 1.0) * their_mean, 1.0)  # the sign that a word has for them, or the other one
-    share = 0.5 * np.append(their_held, 1.0) * own
-    larger, smaller = (ratio / own[:, None]).ravel(), np.repeat(1.0 / own, ratio.size)
-    weight = np.tile((share[:, None] * mass).ravel(), 2)
-    aside = BlanketLaw(np.concatenate([larger, smaller]), np.concatenate([smaller, larger]), weight)
-    return max(second, aside, key=lambda law: law.spread)
+
+    def rows(turn: float, parts: int) -> Reals:
+        """Masses of the first value, the second one and t where words are on the first one's side, by cells."""
+        held = 1.0 + (p - 1.0) * np.stack(_picked(word.words, turn, parts)[1:])
+        mass = (_picked(word.words, turn, parts)[0] * held).sum(axis=2)
+        return np.asarray(2.0 * word.words * lie * mass)
+
+    def spread(turn: float) -> float:
+        first, second, others = rows(turn, FEW_PARTS)
+        return float(((first - second) ** 2 / others).sum())
+
+    first, second, others = rows(max(TURNS, key=spread) if word.planar else 0.0, PARTS)
+    step = math.log(p) / cells
+    ratios = np.rint(np.log([first / others, second / others]) / step).astype(np.int64)
+    kinds, kind = np.unique(ratios, axis=1, return_inverse=True)
+    gathered = [np.bincount(kind.ravel(), row, kinds.shape[1]) for row in (first, second, others)]
+    total = gathered[0].sum() + gathered[1].sum(), 2.0 * gathered[2].sum()  # both sides; 1 but for the quadrature
+    z0, z1 = (row / gathered[2] * (total[1] / total[0]) for row in gathered[:2])
+    return BlanketLaw(np.append(z0, z1), np.append(z1, z0), np.tile(gathered[2] / total[1], 2))
+
+
+def _picked(m: int, turn: float, parts: int) -> tuple[Reals, Reals, Reals, Reals]:
+    """In cells of the half plane of words nearer to the first value than to the second, by Gauss's rule in each.
+
+    The plane is that of the values, words have two normal coordinates there, and t is (0, -1). Returns probabilities
+    of words, and how likely a word with its sign is picked by the two values and by t, each (cells, nodes).
+    """
+    from scipy.special import log_ndtr
+
+    half = 0.5 * math.pi
+    corners = np.unique([-half, turn - half, 0.0, half - turn, half])  # where one of the three has a kink
+    angles = np.unique(np.concatenate([np.linspace(a, b, parts // 4 + 1) for a, b in pairwise(corners)]))
+    radii = np.linspace(0.0, math.sqrt(2.0 * math.log(m) + FAR), parts + 1)
+    (angle, arc), (radius, width) = _gauss(angles), _gauss(radii)
+    mass = (width * radius * np.exp(-0.5 * radius**2))[:, None, :, None] * (arc / (2.0 * math.pi))[None, :, None, :]
+
+    def picks(towards: float) -> Reals:
+        along = radius[:, None, :, None] * np.cos(angle - towards)[None, :, None, :]
+        larger = 2.0 * np.exp(log_ndtr(-np.abs(along)))  # that another word is nearer, on either side
+        return np.where(along > 0.0, np.exp((m - 1.0) * np.log1p(-np.minimum(larger, 1.0 - 1e-16))), 0.0)
+
+    fields = (mass, picks(turn), picks(math.pi - turn), picks(-half))
+    first, second, third, fourth = (np.asarray(field.reshape(mass.shape[0] * mass.shape[1], -1)) for field in fields)
+    return first, second, third, fourth
+
+
+def _gauss(edges: Reals) -> tuple[Reals, Reals]:
+    """Nodes and weights of Gauss's rule between neighbouring edges, (cells, nodes)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    width = 0.5 * np.diff(edges)[:, None]
+    return edges[:-1, None] + width * (1.0 + nodes), width * weights
 
 
 def _ratio_and_lie(word: ChosenWord) -> tuple[float, float]:
