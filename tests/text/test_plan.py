@@ -54,6 +54,11 @@ def test_what_is_planned_for_whole_numbers_is_the_law_by_which_they_are_drawn(se
     assert planned == pytest.approx(float(law[:2].sum()), rel=1e-9)
 
 
+def test_the_largest_lead_is_planned_too() -> None:
+    asked: dict[str, Any] = {"epsilon": 3.0, "candidates": 5000, "good": 1}
+    assert drawn_probability(**asked, lead=1e308) == pytest.approx(1.0, rel=1e-12)
+
+
 def test_the_page_says_how_many_candidates_the_drawn_law_and_the_papers_rule_ask_for() -> None:
     given: dict[str, Any] = {
         "candidates": 5000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Decimal
 
@@ -54,7 +55,7 @@ def drawn_probability(
 ) -> float:
     """The same for the whole numbers by which `DeepCandidate` draws: a little less, at most 2 % of epsilon."""
     budget = IntegerBudget.of(epsilon)
-    levels = math.floor(_lead(lead) * (budget.steps - 2) / 2)
+    levels = math.floor(min(_lead(lead) * (budget.steps - 2) / 2, sys.float_info.max))
     return _probability(levels * math.log1p(1.0 / budget.base), candidates, good, selection)
 
 
