@@ -13,6 +13,10 @@ from tests.tiers import one_in
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import RANDOMIZERS
+from dovetail.question.correlation import Correlation
+from dovetail.question.distribution import Distribution
+from dovetail.question.nonresponse import Nonresponse
+from dovetail.question.regression import Regression
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
@@ -261,7 +265,7 @@ def test_arrays_of_another_length_or_kind_are_refused_without_repeating_them(mec
 
 
 @pytest.mark.parametrize("precision", ["guaranteed", "published"])
-@pytest.mark.parametrize(("lower", "upper"), [(1.0, 1.5), (-10.0, -1.0), (1e300, 1.5e300), (1e6, 1e6 + 1)])
+@pytest.mark.parametrize(("lower", "upper"), [(1.0, 1.5), (-10.0, -1.0), (1e74, 1.5e74), (1e6, 1e6 + 1)])
 def test_clamping_is_decided_as_the_threshold_says(lower: float, upper: float, precision: Any) -> None:
     """The threshold is a root found in floats and raised by 1e-12: an independent way to the same decision."""
     checked = 0
@@ -277,8 +281,21 @@ def test_clamping_is_decided_as_the_threshold_says(lower: float, upper: float, p
     assert checked >= 4
 
 
+@pytest.mark.parametrize("upper", [1e-76, 1e76, 1e308])
+@pytest.mark.parametrize("randomizer", [Window, Laplace, Correlation, Distribution, Nonresponse, Regression])
+def test_a_range_whose_errors_no_number_could_tell_is_refused(randomizer: Any, upper: float) -> None:
+    further: dict[str, Any] = {
+        Correlation: {"other": "b", "other_lower": 0.0, "other_upper": 1.0},
+        Regression: {"others": {"b": [0.0, 1.0]}},
+        Window: {"epsilon": 1.0},
+        Laplace: {"epsilon": 1.0},
+    }.get(randomizer, {})
+    with pytest.raises(ParameterError, match=r"above `lower` = 0.0 by 1e-75 to 1e[+]?75"):
+        randomizer(0.0, upper, **further)
+
+
 def test_a_value_that_dwarfs_its_range_is_precise_at_any_budget() -> None:
-    assert not budget_mechanism.BudgetLaplace(1e300, 1e300 + 2e284, 1e-6, 0.5, 0.9).clamps
+    assert not budget_mechanism.BudgetLaplace(1e74, 1e74 + 2e58, 1e-6, 0.5, 0.9).clamps
 
 
 @pytest.mark.parametrize(

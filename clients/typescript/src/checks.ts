@@ -37,7 +37,7 @@ const MOST_STEPS = 2 ** 31;
 export function numberGrid(lower: unknown, upper: unknown, grid: unknown): [number, number, number, number] {
   const [low, high] = [real("lower", lower), real("upper", upper)];
   const range = high - low;
-  if (!(range > 0 && range < Infinity)) throw refuse("upper", `above \`lower\` = ${low} by a finite amount`, high);
+  if (!(range >= 1e-75 && range <= 1e75)) throw refuse("upper", `above \`lower\` = ${low} by 1e-75 to 1e75`, high);
   const step = positive("grid", grid);
   const steps = range / step;
   if (!(steps > 0.5 && steps < MOST_STEPS + 0.5) || Math.abs(steps - halfEven(steps)) > 1e-9 * steps) {

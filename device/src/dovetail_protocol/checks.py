@@ -101,6 +101,18 @@ def privacy_budget(name: str, value: Any, *, most: float = 700.0) -> float:
 
 
 MOST_STEPS = 1 << 31  # of a grid of numbers
+LEAST_RANGE, MOST_RANGE = 1e-75, 1e75  # whose fourth powers, in errors of variances, are numbers still
+
+
+def range_between(low: float, high: float, *, lower: str = "lower", upper: str = "upper") -> float:
+    """How wide a public range of numbers is, which errors of variances can be told for.
+
+    >>> range_between(0.0, 25.0)
+    25.0
+    """
+    if not LEAST_RANGE <= high - low <= MOST_RANGE:
+        raise refuse(upper, f"above `{lower}` = {low!r} by {LEAST_RANGE:g} to {MOST_RANGE:g}", high)
+    return high - low
 
 
 def number_range(lower: Any, upper: Any, grid: Any) -> tuple[float, float, float | None]:
@@ -110,8 +122,7 @@ def number_range(lower: Any, upper: Any, grid: Any) -> tuple[float, float, float
     (0.0, 10.0, 0.5)
     """
     low, high = real("lower", lower), real("upper", upper)
-    if not 0.0 < high - low < float("inf"):
-        raise refuse("upper", f"above `lower` = {low!r} by a finite amount", high)
+    range_between(low, high)
     if grid is None:
         return low, high, None
     step = positive("grid", grid)

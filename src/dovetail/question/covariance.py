@@ -15,7 +15,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import range_between, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import UNIT, Estimate, Tally, exact_sum
@@ -75,8 +75,7 @@ class TwoNumbers(Question):
     def __post_init__(self) -> None:
         whole("points", self.points, least=self.least, most=64)
         for prefix, low, high in (("", self.lower, self.upper), ("other_", self.other_lower, self.other_upper)):
-            if not 0.0 < high - low < math.inf:
-                raise refuse(f"{prefix}upper", f"above `{prefix}lower` = {low!r} by a finite amount", high)
+            range_between(low, high, lower=f"{prefix}lower", upper=f"{prefix}upper")
 
     @classmethod
     def of(cls, data: Any, categories: Sequence[str] | None, **settings: Any) -> Self:

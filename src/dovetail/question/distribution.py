@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import range_between, refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import Z95, Estimate, Tally
@@ -132,8 +132,7 @@ class Distribution(Question):
         earlier: str = ""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.upper - self.lower < math.inf:
-            raise refuse("upper", f"above `lower` = {self.lower!r} by a finite amount", self.upper)
+        range_between(self.lower, self.upper)
         whole("levels", self.levels, least=1, most=MOST_LEVELS)
         object.__setattr__(self, "ends", self._told_ends())
         if self.ends:

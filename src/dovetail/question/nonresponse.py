@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import range_between, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import UNIT, Estimate, Tally, exact_sum
@@ -144,8 +144,7 @@ class Nonresponse(Question):
 
     def __post_init__(self) -> None:
         whole("points", self.points, least=2, most=MOST_POINTS)
-        if not 0.0 < self.upper - self.lower < math.inf:
-            raise refuse("upper", f"above `lower` = {self.lower!r} by a finite amount", self.upper)
+        range_between(self.lower, self.upper)
 
     @classmethod
     def of(cls, data: Any, categories: Sequence[str] | None, **settings: Any) -> Self:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Self, final
 import numpy as np
 from annotated_types import Ge, Le
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import range_between, refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import Estimate, Tally
@@ -103,8 +103,7 @@ class Regression(Question):
         whole("points", self.points, least=2, most=64)
         object.__setattr__(self, "others", _ranges(self.others))
         for name, low, high in (("upper", self.lower, self.upper), *self.others):
-            if not 0.0 < high - low < math.inf:
-                raise refuse(name, f"above {low:g} by a finite amount", high)
+            range_between(low, high, upper=name)
 
     @classmethod
     def of(cls, data: Any, categories: Sequence[str] | None, **settings: Any) -> Self:
