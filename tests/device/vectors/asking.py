@@ -45,15 +45,20 @@ def _table(name: str) -> Asked:
 
 
 def campaign_about(name: str) -> dict[str, Any]:
-    """A campaign with this table: dummies of people where a person makes several symbols."""
+    """A campaign with this table."""
     asked = _table(name)
     if not asked.symbols:
         taker = {"name": "laplace", "lower": -1.0, "upper": 3.0, "epsilon": 1.0, "grid": 0.25}
     elif len(asked.symbols) == 1:
         taker = {"name": "krr", "k": asked.size, "epsilon": 1.0}
     else:
-        return {**USERS, "randomizer": {"name": "none", "k": asked.size}, "asks": asked.stated()}
-    return {"randomizer": taker, "asks": asked.stated()}
+        taker = {"name": "none", "k": asked.size}
+    return _among({"asks": asked.stated(), "randomizer": taker})
+
+
+def _among(asking: dict[str, Any]) -> dict[str, Any]:
+    """Among dummies of people where nothing is randomized."""
+    return {**USERS, **asking} if asking["randomizer"]["name"] == "none" else asking
 
 
 def answered(name: str, words: Words) -> dict[str, Any]:
@@ -77,27 +82,29 @@ def _held(value: Value, place: int) -> Any:
     return min(value.lower + (value.upper - value.lower) * part, value.upper)
 
 
-def misasked(name: str, path: str, value: Any) -> dict[str, Any]:
-    """A table with one place changed, which the reference refuses."""
-    asking = deepcopy(campaign_about(name))
-    *way, last = (path if path.startswith("randomizer") else f"asks.{path}").split(".")
-    place: Any = asking
-    for step in way:
-        place = place[int(step) if step.isdigit() else step]
-    if value is ...:
-        del place[last]
-    elif last == "+":
-        place.append(value)
-    else:
-        place[int(last) if last.isdigit() else last] = value
+def misasked(name: str, *changes: Any) -> dict[str, Any]:
+    """A table with changes, each a place and what it holds now, which the reference refuses."""
+    about = campaign_about(name)
+    asking = deepcopy({"asks": about["asks"], "randomizer": about["randomizer"]})
+    for path, value in zip(changes[::2], changes[1::2], strict=True):
+        *way, last = (path if path.startswith("randomizer") else f"asks.{path}").split(".")
+        place: Any = asking
+        for step in way:
+            place = place[int(step) if step.isdigit() else step]
+        if value is ...:
+            del place[last]
+        elif last == "+":
+            place.append(value)
+        else:
+            place[int(last) if last.isdigit() else last] = value
     try:
-        campaign(asking)
+        campaign(_among(asking))
     except ConfigError:
-        return {"asks": asking["asks"], "randomizer": asking["randomizer"]}
-    raise AssertionError(f"{path} may be {value}")
+        return asking
+    raise AssertionError(f"{name} may be changed by {changes}")
 
 
-MISASKED: list[tuple[str, str, Any]] = [
+MISASKED: list[tuple[Any, ...]] = [
     ("grid", "question", ...), ("grid", "question", " "), ("grid", "settings", 3), ("grid", "more", 1),
     ("grid", "values", []), ("grid", "values", {"name": "first"}), ("grid", "values", [3]), ("grid", "symbols", 3),
     ("grid", "symbols", [3]), ("grid", "symbols", [[3]]), ("grid", "symbols", [[]]), ("grid", "symbols", []),
@@ -127,6 +134,10 @@ MISASKED: list[tuple[str, str, Any]] = [
     ("as it is", "randomizer", {"name": "krr", "k": 4, "epsilon": 1.0}),
     ("grid", "randomizer", {"name": "laplace", **MECHANISMS["laplace"]}),
     ("regression 0", "symbols.1.0.of", ["first", "third"]),
+    ("as it is", "randomizer.lower", -1.25), ("tables 0", "randomizer", {"name": "krr", "k": 16, "epsilon": 1.0}),
+    ("correlation 0", "symbols.0.0.points", 2, "randomizer.k", 8),
+    ("nonresponse 0", "symbols.0.0.points", 2, "randomizer.k", 2),
+    ("covariance 0", "symbols.0.0.points", 1 << 24, "randomizer.k", 3 << 24),
 ]  # fmt: skip
 UNANSWERED: list[tuple[str, Any]] = [
     ("grid", 3.5), ("grid", "1"), ("grid", True), ("grid", None), ("grid", []), ("grid", [1, 2]), ("grid", [[1]]),
