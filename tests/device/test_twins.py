@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from hypothesis import strategies as st
 from tests.browser import needs_chromium
 from tests.device.campaigns import changed, document, keys, toml
 from tests.device.test_campaign import VALUES
-from tests.device.vectors import twins
+from tests.device.vectors import asking, twins
 from tests.node import CLIENT, ESBUILD, Node, needs_client
 from tests.waiting import PATIENCE
 
+from dovetail_protocol.asked import Asked
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import DovetailError
 from dovetail_protocol.messages import Answer, answer_header, make_answer, read_answer_header
@@ -30,7 +32,7 @@ SIGNING = keys().shuffler_signing
 
 def test_the_vectors_are_what_the_reference_does() -> None:
     assert twins.VECTORS.read_text() == twins.encoded(), "python -m tests.device.vectors.twins writes them anew"
-    assert twins.VECTORS.stat().st_size < 225_000
+    assert twins.VECTORS.stat().st_size < 265_000
 
 
 def test_the_delivery_of_the_twin_is_the_machine_of_the_reference() -> None:
@@ -68,8 +70,8 @@ def _said(signed: bytes) -> dict[str, Any]:
         found = Campaign.parse(signed)
     except DovetailError:
         return {"refused": "config"}
-    left_out = found.asked or (found.open and not found.sent)
-    if left_out or found.mechanism.name == "budget_laplace" or found.order_private or found.suite != "x25519":
+    left_out = found.mechanism.name in ("budget_laplace", "closest_direction") or (found.open and not found.sent)
+    if left_out or found.order_private or found.suite != "x25519":
         return {"refused": "unsupported"}
     schedule, batch, promise = found.schedule, found.batch, found.promise
     expires, tokens = found.expires, found.tokens
@@ -95,8 +97,32 @@ def _said(signed: bytes) -> dict[str, Any]:
         "endpoints": found.endpoints,
         "ohttp": None if found.ohttp is None else [found.ohttp.relay, found.ohttp.pad, len(found.ohttp.keys)],
         "tokens": tokens and [tokens.issuer, tokens.url, [str(key) for key in tokens.keys]],
+        "asked": found.asked and _told(found.asked),
         "classes": [[each.name, each.epsilon] for each in found.classes],
     }
+
+
+def _told(asked: Asked) -> list[Any]:
+    """How many symbols a person makes of what, and how, but for settings, which devices do not read."""
+    names = [one.name for one in asked.values]
+    values = [
+        {
+            "name": one.name,
+            "categories": list(one.categories),
+            "lower": one.lower,
+            "upper": one.upper,
+            "missing": one.missing,
+        }
+        for one in asked.values
+    ]
+    symbols = [
+        [
+            {**asdict(part), "of": [names.index(name) for name in part.of], "ends": list(part.ends)}
+            for part in each.parts
+        ]
+        for each in asked.symbols
+    ]
+    return [max(1, len(symbols)), asked.question, values, symbols]
 
 
 def agree(judge: Node, body: bytes) -> None:
@@ -110,7 +136,9 @@ def agree(judge: Node, body: bytes) -> None:
     assert found == expected, body
 
 
-BASES = [toml(document(name="window")), *(twins._changed(each) for each in (*twins.TAKEN[:9], twins.WITH_TOKENS))]
+ASKING = [asking.campaign_about(name) for name in ("tables 0", "covariance 0", "nonresponse 0", "ends", "as it is")]
+CHANGES = [*twins.TAKEN[:9], twins.WITH_TOKENS, *ASKING]
+BASES = [toml(document(name="window")), *(twins._changed(each) for each in CHANGES)]
 PIECES = [
     *('"', "'", '"""', "'''"),
     *("[", "]", "[[", "]]", "{", "}", "=", ".", ",", "#", "\\", "\n", "\r\n", "\r", "\t", " "),
@@ -121,6 +149,7 @@ PIECES = [
     *("2030-01-01", "2030-01-01T00:00:00Z", "2030-01-01 00:00z", "2030-02-30T00:00:00Z", "23:59:60", "24:00:00"),
     *("0000-01-01T00:00:00Z", "T", "z", "+24:00", "-00:60", ".1234567", "__proto__", "constructor"),
     *("a.b = 1\n", "x = {y = 1,}\n"),
+    *("of", "points", "bins = 5, ", "'first'", "missing", "[[]]", "-1", "'even'", "'gaps'"),
     *("[randomizer]\n", "[keys.x]\n", "epsilon = 8\n", '"epsilon" = 8\n', "'id' = 'x'\n", "randomizer.epsilon = 8\n"),
 ]  # fmt: skip
 

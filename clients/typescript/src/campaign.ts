@@ -2,17 +2,18 @@
  * The campaign: what is asked, how it is randomized, when, and who may open what. One signed TOML file for all roles.
  *
  * The same files are taken as by `dovetail_protocol.campaign`, but for what this package leaves out, which is refused
- * by name: `budget_laplace`, order privacy, [asks], open answers that only the shuffler's dummies hide, the suite
- * mlkem768-x25519. [tokens] are read by what `dovetail-device/tokens` hands in.
+ * by name: `budget_laplace`, arrays, order privacy, open answers that only the shuffler's dummies hide, the suite
+ * mlkem768-x25519. [asks] and [tokens] are read by what `dovetail-device/asks` and `dovetail-device/tokens` hand in.
  */
 
 import { parse as parseToml } from "smol-toml";
+import type { Asked, Asks } from "./asks.js";
 import { type Bytes, SPACE, ascii, equal, join, lastIndexOf, raw, text } from "./bytes.js";
 import { privacyBudget } from "./checks.js";
 import { DovetailError, config, leftOut, show } from "./errors.js";
 import { asWritten, floorDiv } from "./exact.js";
 import { type GatewayKey, SealingKey, VerifyingKey, gatewayKey, sha256 } from "./keys.js";
-import { type Mechanism, mechanism, unrandomized } from "./mechanisms.js";
+import { type Mechanism, mechanism } from "./mechanisms.js";
 import { Section } from "./section.js";
 import type { TokenRule, Tokens } from "./tokens.js";
 
@@ -87,6 +88,8 @@ export interface Campaign {
   readonly ohttp: Route | null;
   /** Then a report shows a token of its round. */
   readonly tokens: TokenRule | null;
+  /** What is asked of which values; null where the mechanism takes one value. */
+  readonly asked: Asked | null;
   readonly handedOver: readonly HandOver[];
   /** Dummies that people send: then nothing is randomized. */
   readonly sent: SentRule | null;
@@ -96,6 +99,14 @@ export interface Campaign {
   readonly signed: Bytes;
   /** What a report of it answers, how, and what was promised: only versions that agree on it share a drawn report. */
   readonly terms: string;
+}
+
+/** What reads the parts of a campaign that most campaigns lack. */
+export interface AddOns {
+  /** Where the campaign asks for tokens: `anonymousTokens()` of `dovetail-device/tokens`. */
+  readonly tokens?: Tokens | undefined;
+  /** Where the campaign has [asks]: `asks` of `dovetail-device/asks`. */
+  readonly asks?: Asks | undefined;
 }
 
 /** Nats that one report costs. */
@@ -137,9 +148,9 @@ export function descendsFrom(campaign: Campaign, owner: VerifyingKey): boolean {
 
 /**
  * The campaign of these bytes; signed by `owner` or its heir, or else by the owner it names itself. One that asks for
- * tokens is refused without `tokens`.
+ * tokens is refused without `tokens`, one with [asks] without `asks`.
  */
-export async function parseCampaign(signed: Bytes, owner?: VerifyingKey, tokens?: Tokens): Promise<Campaign> {
+export async function parseCampaign(signed: Bytes, owner?: VerifyingKey, addOns: AddOns = {}): Promise<Campaign> {
   const [body, proof] = split(signed);
   if (!proof) throw config("the campaign is not signed; the owner signs it with `dovetail collect sign`.");
   const message = join(DOMAIN, body);
@@ -147,7 +158,7 @@ export async function parseCampaign(signed: Bytes, owner?: VerifyingKey, tokens?
     if (!(await signer.verifies(proof, message))) throw config(`the campaign is not signed by ${signer}, or has been changed since.`);
   };
   if (owner) await requireOf(heir(owner, await readHandOvers(body))); // before anything is believed
-  const campaign = await read(body, signed, tokens);
+  const campaign = await read(body, signed, addOns);
   await requireOf(campaign.owner);
   return campaign;
 }
@@ -169,7 +180,7 @@ function utf8(bytes: Uint8Array): string | null {
   }
 }
 
-async function read(body: Bytes, signed: Bytes, reader?: Tokens): Promise<Campaign> {
+async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns): Promise<Campaign> {
   const content = utf8(body);
   if (content === null) throw config("a campaign is text.");
   let found: Record<string, unknown>;
@@ -180,7 +191,8 @@ async function read(body: Bytes, signed: Bytes, reader?: Tokens): Promise<Campai
   }
   const top = new Section("", found);
   top.whole("schema_version", 1, 1);
-  if (!top.section("asks", true).empty) throw leftOut("[asks]");
+  const told = top.section("asks", true);
+  if (!told.empty && !asks) throw leftOut("[asks], but for dovetail-device/asks,");
   const promise = readPromise(top.section("promise"));
   const randomizer = top.section("randomizer");
   const categories = randomizer.texts("categories");
@@ -200,7 +212,8 @@ async function read(body: Bytes, signed: Bytes, reader?: Tokens): Promise<Campai
   const shown = top.section("tokens", true);
   const bears = !shown.empty || promise.authentication === "token";
   if (bears && !reader) throw leftOut("tokens, but for dovetail-device/tokens,");
-  const asked = {
+  const asked = told.empty ? null : asks!.read(told, kind, categories);
+  const plain = {
     categories,
     groups: readGroups(top.section("groups", true)),
     question: top.text("question"),
@@ -208,12 +221,13 @@ async function read(body: Bytes, signed: Bytes, reader?: Tokens): Promise<Campai
     batch: readBatch(top.section("batch")),
   };
   const classes = readClasses(top.section("classes", true), kind);
-  const tokens = bears ? await reader!.read(shown, promise, asked) : null;
+  const tokens = bears ? await reader!.read(shown, promise, plain) : null;
   const terms = {
     ...(ohttp && { relay: true }), // which one, and its keys, may change
     ...(tokens && { tokens: [tokens.issuer, tokens.keys] }), // and so may the issuer's address
+    asked: asked?.stated,
     mechanism: [kind.name, kind.parameters],
-    ...asked,
+    ...plain,
     promise: { ...promise, deviceBudget: 0 },
     added,
     sent,
@@ -221,7 +235,8 @@ async function read(body: Bytes, signed: Bytes, reader?: Tokens): Promise<Campai
   };
   readShuffle(top.section("shuffle"));
   const campaign: Campaign = {
-    ...asked,
+    ...plain,
+    asked,
     id,
     version: top.whole("version", 1, undefined, 1),
     mechanism: kind,
@@ -252,10 +267,7 @@ function readMechanism(section: Section, trust: string): Mechanism {
   if (name === "none" && trust === "shuffler") throw leftOut("open answers");
   differ("`randomizer.name` and `promise.trust`", (name === "none") !== (trust === "users"));
   try {
-    const given = section.rest();
-    if (name !== "none") return mechanism(name, given);
-    for (const key of Object.keys(given)) if (key !== "k") throw config(`\`${key}\` is not a key of a campaign.`);
-    return unrandomized(given);
+    return mechanism(name, section.rest());
   } catch (error) {
     if (!(error instanceof DovetailError) || error.kind === "unsupported") throw error;
     throw config(`in [randomizer]: ${error.message}`);
@@ -339,15 +351,11 @@ function readDummies(section: Section, trust: string): { added: object | null; s
 function readClasses(section: Section, kind: Mechanism): readonly EpsilonClass[] {
   if (section.empty) return [];
   differ("[classes] and [randomizer]", kind.name !== "krr");
-  const found = Object.entries(section.rest()).map(([name, given]) => {
+  const found = Object.keys(section.found).map((name) => {
     if (name.length > 32 || !NAME.test(name)) {
       throw config(`a name in [classes] must be 1 to 32 letters, digits, - or _.`);
     }
-    try {
-      return { name, epsilon: privacyBudget(`classes.${name}`, given, 40) };
-    } catch (error) {
-      throw config((error as Error).message);
-    }
+    return { name, epsilon: section.read(name, undefined, (path, given) => privacyBudget(path, given, 40)) };
   });
   found.sort((one, other) => one.epsilon - other.epsilon);
   if (found.length < 2 || found.length > 16) throw config("[classes] must name 2 to 16 classes.");

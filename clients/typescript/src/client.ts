@@ -1,7 +1,7 @@
 /** The device: takes a value, randomizes it once for a round, and sends that report until it has arrived. */
 
 import { type Bytes, equal, raw, text } from "./bytes.js";
-import { type Campaign, charged, descendsFrom, mechanismOf, parseCampaign, roundAt, roundEnds } from "./campaign.js";
+import { type AddOns, type Campaign, charged, descendsFrom, mechanismOf, parseCampaign, roundAt, roundEnds } from "./campaign.js";
 import { privacyBudget, whole } from "./checks.js";
 import { type Delivery, type DeliveryEvent, MOST_WAIT, advance, event } from "./delivery.js";
 import { type DeliveryEffect, FINAL, LATER } from "./delivery_table.js";
@@ -11,7 +11,7 @@ import { type Signer, VerifyingKey, signerOf } from "./keys.js";
 import { type Known, type Memory, type Report, type Store, charge, questionKey } from "./ledger.js";
 import type { Report as Drawn } from "./mechanisms.js";
 import { draw, drawn, sealMessage } from "./message.js";
-import type { Pass, TokenReceipt, Tokens } from "./tokens.js";
+import type { Pass, TokenReceipt } from "./tokens.js";
 import { SystemEntropy, type Words } from "./words.js";
 
 /** What became of the report of one round. */
@@ -31,7 +31,7 @@ export interface Receipt {
   readonly report?: readonly Drawn[];
 }
 
-export interface DeviceOptions {
+export interface DeviceOptions extends AddOns {
   readonly store: Store;
   /** Default: the campaign's relay, or its `endpoints.http`. */
   readonly transport?: Transport;
@@ -47,8 +47,6 @@ export interface DeviceOptions {
   readonly handOver?: boolean;
   /** "users": answer also where only the dummies of other people hide the answer, and nothing is randomized. */
   readonly trust?: "users";
-  /** Where the campaign asks for tokens: `anonymousTokens()` of `dovetail-device/tokens`. */
-  readonly tokens?: Tokens;
   /** The class in which the device takes part; default the one it has joined, or else the one of the least epsilon. */
   readonly epsilonClass?: string;
 }
@@ -90,7 +88,7 @@ export class Device {
   }
 
   static async open(signed: Bytes, options: DeviceOptions, drawing?: Drawing): Promise<Device> {
-    const given = await parseCampaign(signed, undefined, options.tokens);
+    const given = await parseCampaign(signed, undefined, options);
     const device = new Device(given, options, await signerOf(await options.store.key()), drawing);
     const place = await device.#classOf(given);
     const { epsilon } = mechanismOf(given, place);
@@ -267,7 +265,7 @@ export class Device {
     const signed = await this.#transport.fetch(known.id);
     let fresh: Campaign;
     try {
-      fresh = await parseCampaign(signed ?? new Uint8Array(0), known.owner, this.options.tokens);
+      fresh = await parseCampaign(signed ?? new Uint8Array(0), known.owner, this.options);
     } catch (error) {
       if (error instanceof DovetailError) return; // not signed by the owner, so the owner has not said it
       throw error;
@@ -292,7 +290,7 @@ export class Device {
     for (;;) {
       // a stored file is parsed, which waits, before the step that waits for nothing
       const before = await this.options.store.transact((memory) => own(memory.campaigns, campaign.id)?.signed);
-      const known = before === undefined ? null : await parseCampaign(raw(before)!, undefined, this.options.tokens);
+      const known = before === undefined ? null : await parseCampaign(raw(before)!, undefined, this.options);
       const adopted = await this.options.store.transact((memory) => {
         const found = own(memory.campaigns, campaign.id);
         if (found?.signed !== before) return null; // somebody else was first
@@ -441,8 +439,9 @@ export class Device {
 
   // Memory
 
-  #answer(value: unknown): number {
-    const { categories, mechanism } = this.#campaign;
+  #answer(value: unknown): unknown {
+    const { asked, categories, mechanism } = this.#campaign;
+    if (asked) return asked.check(value);
     if (typeof value !== "string") return mechanism.check(value);
     const place = categories.indexOf(value);
     if (place >= 0) return place;

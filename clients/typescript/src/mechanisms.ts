@@ -51,10 +51,10 @@ function bad(message: string): DovetailError {
   return new DovetailError("data", message);
 }
 
-function symbol(value: unknown, k: number): number {
+export function symbol(value: unknown, k: number, name = "value"): number {
   const found = k === 2 && typeof value === "boolean" ? Number(value) : value;
   if (typeof found !== "number" || !Number.isInteger(found) || found < 0 || found >= k) {
-    throw bad(`\`value\` must be a whole number in 0..${k - 1}.`);
+    throw bad(`\`${name}\` must be a whole number in 0..${k - 1}.`);
   }
   return found;
 }
@@ -343,7 +343,7 @@ function window(given: Parameters): Mechanism {
 }
 
 /** A symbol as it is, or the blank k: where only other people's dummies hide it. */
-export function unrandomized(given: Parameters): Mechanism {
+function unrandomized(given: Parameters): Mechanism {
   const k = whole("k", given["k"], 2, LISTED);
   return {
     ...numbered(BigInt(k + 1)),
@@ -356,14 +356,17 @@ export function unrandomized(given: Parameters): Mechanism {
   };
 }
 
-export const CAP = 2; // entries of every message where people send dummies
 const SCALE = 2 ** 32;
 
-/** The value and, with probability `rate`, a uniform symbol or else the blank, in either order. */
-export function fill(own: number, k: number, rate: number, words: Words): [bigint, bigint] {
+/** The answers and, with probability `rate`, a uniform symbol or else the blank, in random order. */
+export function fill(answers: readonly number[], k: number, rate: number, words: Words): bigint[] {
   const blank = words.bits(32) >= BigInt(Math.ceil(rate * SCALE));
-  const pair: [bigint, bigint] = [BigInt(own), blank ? BigInt(k) : words.below(BigInt(k))];
-  return words.below(2n) ? pair : [pair[1], pair[0]];
+  const drawn = [...answers.map(BigInt), blank ? BigInt(k) : words.below(BigInt(k))];
+  for (let place = answers.length; place; place--) {
+    const other = Number(words.below(BigInt(place + 1)));
+    [drawn[place], drawn[other]] = [drawn[other]!, drawn[place]!];
+  }
+  return drawn;
 }
 
 interface Kind {
@@ -377,6 +380,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   krr: { make: krr, needs: ["k", "epsilon"] },
   laplace: { make: laplace, needs: ["lower", "upper", "epsilon", "grid"] },
   local_hashing: { make: localHashing, needs: ["k", "epsilon"] },
+  none: { make: unrandomized, needs: ["k"] },
   subset_selection: { make: subsetSelection, needs: ["k", "epsilon"] },
   unary: { make: unary, needs: ["k", "epsilon"], takes: ["encoding"] },
   window: { make: window, needs: ["lower", "upper", "epsilon", "window", "grid"] },
@@ -384,7 +388,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 /** The mechanism of this name; every parameter that has no fixed default must be stated. */
 export function mechanism(name: string, given: Parameters): Mechanism {
-  if (name === "budget_laplace") throw leftOut("campaigns of budget_laplace");
+  if (/^(budget_laplace|closest_direction)$/.test(name)) throw leftOut(`campaigns of ${name}`);
   const kind = Object.hasOwn(KINDS, name) ? KINDS[name] : undefined;
   if (!kind) throw refuse("mechanism", `one of ${Object.keys(KINDS).join(", ")}`, name);
   const takes = [...kind.needs, ...(kind.takes ?? [])];

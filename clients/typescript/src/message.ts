@@ -11,7 +11,7 @@ import { type Campaign, mechanismOf, roundsMix } from "./campaign.js";
 import { DovetailError, config } from "./errors.js";
 import { OVERHEAD } from "./hpke.js";
 import { type Signer, type VerifyingKey, sha256 } from "./keys.js";
-import { CAP, type Report, fill } from "./mechanisms.js";
+import { type Report, fill } from "./mechanisms.js";
 import { binaryRequest } from "./ohttp.js";
 import type { Words } from "./words.js";
 
@@ -22,21 +22,22 @@ export const HEADER = "Dovetail-Answer";
 export const REPORTS = "/v1/reports";
 
 export function entries(campaign: Campaign): number {
-  return campaign.sent ? CAP : 1;
+  return (campaign.asked?.count ?? 1) + Number(campaign.sent !== null);
 }
 
-/** The inner plaintexts of one message: the randomized answer, or where people send dummies both entries. */
+/** The inner plaintexts of one message: each randomized answer, and where people send dummies one entry more. */
 export function draw(campaign: Campaign, place: number, answer: unknown, words: Words, group?: string): Bytes {
   const number = group === undefined ? 0 : campaign.groups.indexOf(group);
   if ((group === undefined) !== !campaign.groups.length || number < 0) {
     const wanted = campaign.groups.length ? `one of ${campaign.groups.join(", ")}` : "absent, as there are no groups";
     throw new DovetailError("data", `the public group must be ${wanted}.`);
   }
-  const { sent } = campaign;
+  const { asked, sent } = campaign;
   const own = mechanismOf(campaign, place);
+  const answers = (asked?.answers(answer as number[], words) ?? [answer]).map(own.check);
   const drawn: readonly Report[] = sent
-    ? fill(own.check(answer), own.k!, sent.rate, words)
-    : [own.randomize(answer, words)];
+    ? fill(answers, own.k!, sent.rate, words)
+    : answers.map((each) => own.randomize(each, words));
   return join(...drawn.map((report) => join(VERSION, pack(BigInt(number), 2), own.encode(report))));
 }
 

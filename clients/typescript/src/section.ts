@@ -7,9 +7,9 @@ import { DovetailError, config, refuse, show } from "./errors.js";
 
 const BLANK = new RegExp(`^[${SPACE}]*$`);
 
-type Table = Record<string, unknown>;
+export type Table = Record<string, unknown>;
 
-function isTable(found: unknown): found is Table {
+export function isTable(found: unknown): found is Table {
   return typeof found === "object" && found !== null && !Array.isArray(found) && !(found instanceof Date);
 }
 
@@ -35,7 +35,7 @@ export class Section {
   text(key: string): string;
   text<T>(key: string, otherwise: T): string | T;
   text(key: string, otherwise?: unknown): unknown {
-    return this.#read(key, otherwise, (path, found) => {
+    return this.read(key, otherwise, (path, found) => {
       if (typeof found !== "string" || BLANK.test(found)) throw refuse(path, "a text", found);
       return found;
     });
@@ -60,24 +60,24 @@ export class Section {
   whole(key: string, least: number, most?: number): number;
   whole<T>(key: string, least: number, most: number | undefined, otherwise: T): number | T;
   whole(key: string, least: number, most?: number, otherwise?: unknown): unknown {
-    return this.#read(key, otherwise, (path, found) => whole(path, found, least, most));
+    return this.read(key, otherwise, (path, found) => whole(path, found, least, most));
   }
 
   positive(key: string): number {
-    return this.#read(key, undefined, positive) as number;
+    return this.read(key, undefined, positive);
   }
 
   probability(key: string): number {
-    return this.#read(key, undefined, probability) as number;
+    return this.read(key, undefined, probability);
   }
 
   notNegative(key: string): number | null {
-    return this.#read(key, null, notNegative) as number | null;
+    return this.read(key, null, notNegative);
   }
 
   /** A duration of at most 30 years. */
   seconds(key: string, least: number, otherwise?: number): number {
-    return this.#read(key, otherwise, (path, found) => {
+    return this.read(key, otherwise, (path, found) => {
       return real(path, found, `a number of seconds from ${least} to 1e9`, (seconds) => seconds >= least && seconds <= 1e9);
     }) as number;
   }
@@ -86,7 +86,7 @@ export class Section {
   moment(key: string): number;
   moment(key: string, otherwise: null): number | null;
   moment(key: string, otherwise?: null): unknown {
-    return this.#read(key, otherwise, (path, found) => {
+    return this.read(key, otherwise, (path, found) => {
       if (!(found instanceof TomlDate) || !found.isDateTime() || found.isLocal()) {
         throw refuse(path, "a date with time and offset", found);
       }
@@ -110,7 +110,10 @@ export class Section {
     }
   }
 
-  #read(key: string, otherwise: unknown, check: (path: string, found: unknown) => unknown): unknown {
+  /** What a key holds, as `check` has it; `otherwise` where it is absent. */
+  read<T>(key: string, otherwise: undefined, check: (path: string, found: unknown) => T): T;
+  read<T, O>(key: string, otherwise: O, check: (path: string, found: unknown) => T): T | O;
+  read(key: string, otherwise: unknown, check: (path: string, found: unknown) => unknown): unknown {
     const found = this.#take(key, otherwise);
     if (!Object.hasOwn(this.found, key)) return found;
     try {

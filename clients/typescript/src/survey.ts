@@ -237,7 +237,7 @@ async function begin(): Promise<void> {
     for (const file of files) {
       // nothing is drawn before the person consents; another survey of this site may have another owner
       const bought = tokens();
-      const owners = [String((await parseCampaign(file, undefined, bought)).owner)];
+      const owners = [String((await parseCampaign(file, undefined, { tokens: bought })).owner)];
       devices.push(await Device.open(file, { store, owners, handOver: false, ...(bought && { tokens: bought }) }));
     }
     const { campaigns } = await account(store);

@@ -1,5 +1,6 @@
 /** The vectors of the reference in a browser: what differs from them, by name; nothing if all is well. */
 
+import { asks } from "../dist/asks.js";
 import { parseCampaign } from "../dist/campaign.js";
 import { pairOf, signerOf } from "../dist/keys.js";
 import { mechanism } from "../dist/mechanisms.js";
@@ -52,19 +53,20 @@ globalThis.differences = async ({ draws, campaigns, messages, tokens }) => {
   }
   for (const [place, { file, latin, trusted, told }] of campaigns.entries()) {
     if (latin || trusted) continue;
-    const taken = await parseCampaign(new TextEncoder().encode(file)).then((each) => hex(each.digest), () => null);
+    const taken = await parseCampaign(new TextEncoder().encode(file), undefined, { asks }).then((each) => hex(each.digest), () => null);
     if (taken !== (told?.digest ?? null)) found.push(`campaign ${place}`);
   }
   for (const each of messages) {
-    const campaign = await parseCampaign(new TextEncoder().encode(each.campaign));
-    const plaintext = draw(campaign, each.place, each.value, await stream(each.seed, each.used), each.group ?? undefined);
+    const campaign = await parseCampaign(new TextEncoder().encode(each.campaign), undefined, { asks });
+    const answer = campaign.asked?.check(each.value) ?? each.value;
+    const plaintext = draw(campaign, each.place, answer, await stream(each.seed, each.used), each.group ?? undefined);
     const [device, pairs] = [await signerOf(await pairOf(unhex(each.device))), each.ephemeral.map(unhex)];
     const next = () => ephemeral(pairs.shift());
     const wire = await sealMessage(campaign, each.round, plaintext, device, unhex(each.id), each.place, next);
     if (hex(wire) !== each.wire) found.push(`message ${each.round}`);
   }
   for (const { message, device, salt, factor, asked, signed, token } of tokens) {
-    const { tokens: rule, id } = await parseCampaign(new TextEncoder().encode(message.campaign), undefined, anonymousTokens());
+    const { tokens: rule, id } = await parseCampaign(new TextEncoder().encode(message.campaign), undefined, { tokens: anonymousTokens() });
     const [key, once] = [await tokenKey(rule, message.round), await signerOf(await pairOf(unhex(message.device)))];
     const input = await tokenInput(once.key, await challenge(rule, id, message.round), key);
     const request = tokenRequest(key, await key.blind(input, unhex(salt), unhex(factor)));

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
+import { asks } from "../dist/asks.js";
 import { event, refusal } from "../dist/delivery.js";
 import { pairOf, signerOf } from "../dist/keys.js";
 import { Device, account, fileStore, httpTransport, inMemory, limit } from "../dist/node.js";
@@ -116,9 +117,30 @@ test("a version that would show the address is not followed, nor one whose reque
   await assert.rejects(Device.open(await campaignFile({}, undefined, route(200)), { ...options, store: inMemory() }), /longest request/);
 });
 
-test("campaigns of several symbols, with tokens, and open answers for the shuffler are left out by name", async () => {
+const BODY = `[asks]
+question = "covariance"
+values = [{name = "height", lower = 140, upper = 200}, {name = "weight", lower = 50, upper = 100}]
+symbols = [[{of = ["height"], rounding = "even", points = 2}, {of = ["weight"], rounding = "even", points = 2}]]
+`;
+
+test("the values of a person are taken by name or in order, and a wrong one draws and costs nothing", async () => {
+  const [store, transport] = [inMemory(), shuffler(event("outdated", "campaign"))];
+  const options = { store, transport, asks, now: () => START };
+  const made = await Device.open(await campaignFile({}, undefined, BODY), options);
+  for (const wrong of [3, [172], { height: 172, weight: "68" }, { height: 172, weight: 468 }]) {
+    await assert.rejects(made.submit(wrong), kind("data"));
+  }
+  assert.equal((await account(store)).spent, 0);
+  transport.newer = await campaignFile({ version: "version = 2" }, undefined, BODY.replace("covariance", "correlation"));
+  assert.equal((await made.submit({ weight: 68, height: 172 }, { round: 1 })).reason, "changed"); // other [asks] are not followed
+  const next = await Device.open(await campaignFile({ id: 'id = "next"' }, undefined, BODY), options);
+  const { state, report } = await next.submit([172, 68], { round: 1 });
+  assert.deepEqual([state, report.length, typeof report[0]], ["accepted", 1, "bigint"]);
+});
+
+test("[asks] and tokens without their modules, and open answers for the shuffler, are left out by name", async () => {
   for (const [changes, ending] of [
-    [{}, '[asks]\nquestion = "tables"\n'],
+    [{}, BODY],
     [{}, '[tokens]\nissuer = "https://issuer.example.org"\n'],
     [{ name: 'name = "none"', epsilon: "", delta: 'delta = 1e-6\ntrust = "shuffler"' }, ""],
   ]) {

@@ -2,7 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { Device, inMemory, obliviousTransport } from "../dist/index.js";
+import { asks } from "../dist/asks.js";
+import { Device, inMemory, limit, obliviousTransport } from "../dist/index.js";
 import { makeKey, signerOf } from "../dist/keys.js";
 
 const [file, count] = [new Uint8Array(readFileSync(process.argv[2])), Number(process.argv[3])];
@@ -13,9 +14,11 @@ console.log(JSON.stringify(await Promise.all(names)));
 let devices;
 for await (const line of createInterface({ input: process.stdin })) {
   const { values, relay } = JSON.parse(line);
-  const open = (pair) => {
+  const open = async (pair) => {
     const by = relay ? { transport: obliviousTransport(relay) } : {};
-    return Device.open(file, { store: { ...inMemory(), key: async () => pair }, ...trust, ...by });
+    const store = { ...inMemory(), key: async () => pair };
+    await limit(store, { total: 400, perQuestion: 400 });
+    return Device.open(file, { store, asks, ...trust, ...by });
   };
   devices ??= await Promise.all(keys.map(open));
   const states = {};

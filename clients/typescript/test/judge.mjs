@@ -1,6 +1,7 @@
 /** Says of each line of its input what this package makes of it: a campaign file, or an answer of a shuffler. */
 
 import { createInterface } from "node:readline";
+import { asks } from "../dist/asks.js";
 import { charged, parseCampaign } from "../dist/campaign.js";
 import { VerifyingKey } from "../dist/keys.js";
 import { readAnswer } from "../dist/message.js";
@@ -10,7 +11,7 @@ import { hex, unhex } from "./given.mjs";
 async function judge({ campaign, header, wire, key }) {
   if (header !== undefined) return await readAnswer(header, unhex(wire), new VerifyingKey(unhex(key)));
   try {
-    const found = await parseCampaign(unhex(campaign), undefined, anonymousTokens());
+    const found = await parseCampaign(unhex(campaign), undefined, { tokens: anonymousTokens(), asks });
     const { mechanism, schedule, batch, promise } = found;
     return {
       id: found.id,
@@ -30,6 +31,7 @@ async function judge({ campaign, header, wire, key }) {
       endpoints: found.endpoints,
       ohttp: found.ohttp && [found.ohttp.relay, found.ohttp.pad, found.ohttp.keys.length],
       tokens: found.tokens && [found.tokens.issuer, found.tokens.url, found.tokens.keys],
+      asked: found.asked && [found.asked.count, ...found.asked.stated.filter((_, place) => place !== 1)], // but settings
       classes: found.classes.map((each) => [each.name, each.epsilon]),
     };
   } catch (error) {

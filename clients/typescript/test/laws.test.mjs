@@ -59,7 +59,7 @@ test("where people send dummies they come at their rate, and the answer in eithe
   const words = new Stream(new Uint8Array(32).fill(5));
   let [dummies, first] = [0, 0];
   for (let i = 0; i < N; i++) {
-    const pair = fill(2, 4, 0.75, words);
+    const pair = fill([2], 4, 0.75, words);
     dummies += Number(!pair.includes(4n));
     first += Number(pair[0] === 2n && pair[1] === 4n);
   }

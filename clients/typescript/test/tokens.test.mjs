@@ -69,7 +69,7 @@ for (const [place, held] of RFC.rfc9578.entries()) {
 for (const each of VECTORS.tokens) {
   test(`the token of round ${each.message.round} is asked for, made and shown as by the reference`, async () => {
     const { message } = each;
-    const campaign = await parseCampaign(new TextEncoder().encode(message.campaign), undefined, anonymousTokens());
+    const campaign = await parseCampaign(new TextEncoder().encode(message.campaign), undefined, { tokens: anonymousTokens() });
     const [device, once] = [await signerOf(await pairOf(unhex(each.device))), await signerOf(await pairOf(unhex(message.device)))];
     const [rule, key] = [campaign.tokens, await tokenKey(campaign.tokens, message.round)];
     const said = await challenge(rule, campaign.id, message.round);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
+import { asks } from "../dist/asks.js";
 import { affordable, charged, parseCampaign, roundAt } from "../dist/campaign.js";
 import { asWritten, exactly, expBracket, fraction, krrMasses } from "../dist/exact.js";
 import { seal } from "../dist/hpke.js";
@@ -11,7 +12,8 @@ import { questionKey } from "../dist/ledger.js";
 import { mechanism } from "../dist/mechanisms.js";
 import { draw, drawn, longestRequest, readAnswer, sealMessage } from "../dist/message.js";
 import { binaryRequest, binaryResponse, encapsulate, padded } from "../dist/ohttp.js";
-import { FOLDER, Stream, VECTORS, ephemeral, hex, raw, unhex } from "./given.mjs";
+import { Section } from "../dist/section.js";
+import { FOLDER, Stream, VECTORS, ephemeral, hex, raw, signed, unhex } from "./given.mjs";
 
 const kind = (wanted) => (error) => error.kind === wanted && !error.message.includes("\n");
 
@@ -72,10 +74,10 @@ test("campaign files are taken, refused and read as by the reference", async () 
     const signed = new Uint8Array(Buffer.from(file, latin ? "latin1" : "utf8"));
     const owner = trusted === undefined ? undefined : new VerifyingKey(unhex(trusted));
     if (!told) {
-      await assert.rejects(parseCampaign(signed, owner), kind(leftOut ? "unsupported" : "config"), file);
+      await assert.rejects(parseCampaign(signed, owner, { asks }), kind(leftOut ? "unsupported" : "config"), file);
       continue;
     }
-    const found = await parseCampaign(signed, owner).catch((error) => assert.fail(`${error.message}\n${file}`));
+    const found = await parseCampaign(signed, owner, { asks }).catch((error) => assert.fail(`${error.message}\n${file}`));
     const places = found.classes.length;
     const rounds = found.schedule.start === null ? [] : [0, 1893456000, 1893459599.9, 2e9];
     assert.deepEqual(
@@ -103,11 +105,12 @@ test("campaign files are taken, refused and read as by the reference", async () 
 
 for (const each of VECTORS.messages) {
   test(`the message of round ${each.round} has every byte of the reference's`, async () => {
-    const campaign = await parseCampaign(new TextEncoder().encode(each.campaign));
+    const campaign = await parseCampaign(new TextEncoder().encode(each.campaign), undefined, { asks });
     const words = new Stream(new Uint8Array(32).fill(each.seed));
-    const plaintext = draw(campaign, each.place, each.value, words, each.group ?? undefined);
+    const answer = campaign.asked?.check(each.value) ?? each.value;
+    const plaintext = draw(campaign, each.place, answer, words, each.group ?? undefined);
     assert.deepEqual([hex(plaintext), words.used], [each.plaintext, each.used]);
-    assert.equal(drawn(campaign, plaintext).length, campaign.sent ? 2 : 1);
+    assert.equal(drawn(campaign, plaintext).length, each.ephemeral.length - 1);
     const device = await signerOf(await pairOf(unhex(each.device)));
     const pairs = each.ephemeral.map(unhex);
     const next = () => ephemeral(pairs.shift());
@@ -116,6 +119,47 @@ for (const each of VECTORS.messages) {
     assert.equal(pairs.length, 0);
   });
 }
+
+/** [asks] and the randomizer of a case, as a campaign of them has it. */
+function asked({ asks: table, randomizer: { name, categories, ...given } }) {
+  return asks.read(new Section("asks", table), mechanism(name, given), categories ?? []);
+}
+
+for (const each of VECTORS.asked) {
+  test(`of [asks] for ${each.name} come the symbols of the reference, from as many bytes`, () => {
+    const words = new Stream(new Uint8Array(32).fill(VECTORS.asked.indexOf(each)));
+    const found = asked(each);
+    for (const [held, answers, next] of each.drawn) {
+      assert.deepEqual([found.answers(found.check(held), words), Number(words.bits(8))], [answers, next]);
+      const named = Object.fromEntries(found.values.map(({ name }, place) => [name, held[place]]));
+      assert.deepEqual(found.check(named), found.check(held));
+      if (held.length === 1) assert.deepEqual(found.check(held[0]), found.check(held));
+    }
+  });
+}
+
+test("tables [asks] that the reference refuses are refused", () => {
+  for (const each of VECTORS.misasked) assert.throws(() => asked(each), kind("config"), JSON.stringify(each));
+});
+
+test("values that the reference refuses for [asks] are refused, and no message repeats one", () => {
+  const found = Object.fromEntries(VECTORS.asked.map((each) => [each.name, asked(each)]));
+  for (const [name, given] of VECTORS.unanswered) assert.throws(() => found[name].check(given), kind("data"), `${name} ${given}`);
+  for (const given of [4711.5, NaN, "4711.5"]) assert.throws(() => found.grid.check(given), (error) => !error.message.includes("4711"));
+  assert.throws(() => found.shares.check(["4711"]), (error) => error.kind === "data" && !error.message.includes("4711"));
+});
+
+test("terms are the same however a table is written, and others where anything else is asked", async () => {
+  const { campaign } = VECTORS.messages.find((each) => each.campaign.includes('question = "covariance"'));
+  const body = campaign.slice(0, campaign.indexOf("# signed"));
+  const terms = async (...change) => (await parseCampaign(await signed(body.replace(...change)), undefined, { asks })).terms;
+  const first = await terms("", "");
+  assert.equal(await terms('lower = 0.0, upper = 10.0', 'upper = 10, lower = 0'), first);
+  assert.equal(await terms("\nversion = 1", "\nversion = 2"), first);
+  assert.notEqual(await terms('"covariance"', '"correlation"'), first);
+  assert.notEqual(await terms("upper = 10.0", "upper = 11.0"), first);
+  assert.notEqual(await terms("settings = {}", "settings = {points = 3}"), first);
+});
 
 for (const each of VECTORS.oblivious) {
   test(`the request by a relay to ${each.path.slice(0, 20)} and its answer have every byte of the reference's`, async () => {

@@ -279,7 +279,8 @@ def _bin(value: Value, held: float, bins: int) -> int:
 def _spline(place: float, points: int, words: Words) -> int:
     nearest = min(max(floor(place + 0.5), 1), points - 2)
     away, uniform = place - nearest, _uniform(words)
-    below, above = 0.5 * (0.5 - away) ** 2, 0.5 * (0.5 + away) ** 2
+    left, right = 0.5 - away, 0.5 + away  # squared by products: powers differ in their last bit by platform
+    below, above = 0.5 * (left * left), 0.5 * (right * right)
     return nearest - (uniform < below) + (uniform >= 1.0 - above)
 
 

@@ -23,7 +23,8 @@ from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey, KEMKeyPair
 from tests.device.campaigns import MECHANISMS, bytes_of, campaign, changed, document, keys, toml
 from tests.device.issuer import sign_blinded
 from tests.device.test_campaign import MISSING, WRONG
-from tests.device.vectors import hand_overs
+from tests.device.vectors import asking, hand_overs
+from tests.device.vectors.asking import USERS
 
 from dovetail_device import sender
 from dovetail_device.ledger import question_key
@@ -175,6 +176,9 @@ def vectors() -> dict[str, Any]:
         "questions": [[question, question_key(question)] for question in QUESTIONS],
         "campaigns": _campaigns(),
         "messages": [_message(*each) for each in MESSAGES],
+        "asked": [asking.answered(name, Stream(bytes([place]) * 32)) for place, name in enumerate(asking.ASKED)],
+        "misasked": [asking.misasked(*each) for each in asking.MISASKED],
+        "unanswered": [asking.unanswered(*each) for each in asking.UNANSWERED],
         "tokens": [_token(*each) for each in TOKENS],
         "oblivious": [_oblivious(*each) for each in EXCHANGES],
     }
@@ -245,13 +249,6 @@ def _kind(name: str) -> Mechanism:
 
 # Campaign files: a body, who has signed it, who is trusted, and whether it is taken.
 
-USERS = {
-    "randomizer": {"name": "none", "k": 4},
-    "promise.trust": "users",
-    "promise.assumed_honest": 90,
-    "promise.assumed_dishonest": 10,
-    "dummies": {"epsilon": 1.0, "delta": 1e-6, "rate": 0.75},
-}
 CLASSES = {"randomizer.epsilon": 2.0, "classes": {"careful": 0.5, "usual": 1.0, "open-handed": 2.0}}
 GATEWAY = OpeningKey("x25519", bytes_of("gateway", 32))
 ROUTE = {"relay": "https://relay.example.org:8403/x", "keys": [str(GatewayKey.of(GATEWAY))], "pad": 448}
@@ -278,6 +275,9 @@ TAKEN: list[dict[str, Any]] = [
     {"version": 2.0, "randomizer.epsilon": 1, "schema_version": 1.0},
     {"ohttp": ROUTE},
     *({"randomizer": {"name": name, **MECHANISMS[name]}} for name in MECHANISMS if name != "budget_laplace"),
+    asking.campaign_about("correlation 0"),
+    {**asking.campaign_about("tables 0"), "ohttp": {**ROUTE, "pad": 2048}},
+    {**asking.campaign_about("covariance 0"), "randomizer": {"name": "unary", "k": 9, "epsilon": 1.5}},
 ]
 LEFT_OUT: list[dict[str, Any]] = [  # the reference takes them, this package refuses them by name
     {"randomizer": {"name": "budget_laplace", **MECHANISMS["budget_laplace"]}},
@@ -394,7 +394,7 @@ def _judged(signed: bytes, trusted: bytes | None) -> dict[str, Any]:
         made = Campaign.parse(signed, None if trusted is None else VerifyingKey(trusted))
     except DovetailError:
         return case
-    left_out = made.mechanism.name == "budget_laplace" or made.asked is not None
+    left_out = made.mechanism.name in ("budget_laplace", "closest_direction") or (made.open and not made.sent)
     if left_out or made.order_private or made.suite != "x25519":
         return {**case, "left_out": True}
     start, expires = made.schedule.start, made.expires
@@ -431,6 +431,9 @@ MESSAGES: list[tuple[dict[str, Any], str, int, Any, str | None, int]] = [
     (USERS, "krr", 9, 0, None, 0),
     (CLASSES, "krr", 10, 1, None, 0),
     (CLASSES, "krr", 11, 1, None, 2),
+    (asking.campaign_about("covariance 0"), "krr", 12, [9.5, 0.125], None, 0),
+    (asking.campaign_about("tables 0"), "krr", 13, {"income": "high", "first": "b", "sex": "F"}, None, 0),
+    (asking.campaign_about("as it is"), "krr", 14, 2.6, None, 0),
 ]
 
 
@@ -447,7 +450,8 @@ def _message(
     made, held = campaign(changes, name=name)
     signer = by or held.device
     words, report_id = Stream(bytes([round]) * 32), bytes_of(f"report {round}", 16)
-    plaintext = draw(made.of_class(place), value, words, group)
+    answer = value if made.asked is None else made.asked.check(value)
+    plaintext = draw(made.of_class(place), answer, words, group)
     secrets = [bytes_of(f"ephemeral {round} {number}", 32) for number in range(made.entries + 1)]
     entries = [
         _sealed(made.analyzer.public, entry, inner_info(made, round), secret)
