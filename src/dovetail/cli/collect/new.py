@@ -177,8 +177,6 @@ class SeveralOptions:
         each, parts = list[Asked](), list[Mechanism]()
         for one in found.questions:
             settings = one.settings
-            if settings.data.categories is None and not settings.data.numeric:
-                raise ConfigError(f"{name}: question {one.column!r}: a campaign needs its `categories`.")
             question = build_question(settings, settings.data.categories)
             randomizer = build_noise(settings, question, n=2).randomizer
             require_device_form(randomizer.name)
