@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, isfinite, isnan, nan, prod
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.exact_thresholds import Words
@@ -191,11 +191,68 @@ class Asked:
         return {"question": self.question, "settings": dict(self.settings), "values": values, "symbols": symbols}
 
 
-def read_asked(section: Section) -> Asked | None:
+JOINT = "joint"
+
+
+@dataclass(frozen=True)
+class AskedTogether:
+    """Several questions of each person, whose answers stay together in one report.
+
+    each : the questions, about values of different names, each with one answer of a person.
+    """
+
+    each: tuple[Asked, ...]
+    question: ClassVar[str] = JOINT
+    symbols: ClassVar[tuple[Symbol, ...]] = ()  # of its own: the answer is the tuple of all answers
+    size: ClassVar[int] = 0
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The values of all questions, one after the other."""
+        return tuple(value for one in self.each for value in one.values)
+
+    def check(self, given: Any) -> tuple[Any, ...]:
+        """The values of a person in their order, as `Asked.check` takes them."""
+        return Asked(JOINT, {}, self.values, ()).check(given)
+
+    def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
+        """The one answer that a device hands to its mechanism: a tuple, with a part for each question."""
+        found, left = [], list(checked)
+        for one in self.each:
+            found += one.answers(left[: len(one.values)], words)
+            left = left[len(one.values) :]
+        return [tuple(found)]
+
+    def stated(self) -> dict[str, Any]:
+        """The table of a campaign file."""
+        return {"question": JOINT, "each": [one.stated() for one in self.each]}
+
+
+def read_asked(section: Section) -> Asked | AskedTogether | None:
     """The table [asks] of a campaign; None where it is absent."""
     if not section:
         return None
-    question, settings = section.text("question"), section.mapping("settings")
+    question = section.text("question")
+    return _read_together(section) if question == JOINT else _read_one(section, question)
+
+
+def _read_together(section: Section) -> AskedTogether:
+    each = tuple(_read_one(one, one.text("question")) for one in section.tables("each"))
+    section.finish()
+    names = [value.name for one in each for value in one.values]
+    if not 1 <= len(set(names)) == len(names) <= MOST_VALUES:
+        raise ConfigError(f"the values of `asks.each` must be 1 to {MOST_VALUES} with different names.")
+    for one in each:
+        if len(one.symbols) > 1 or one.values[0].length:
+            raise ConfigError(
+                f"`asks.each`: {one.question} has several symbols or an array of a person; ask it in a campaign of "
+                "its own."
+            )
+    return AskedTogether(each)
+
+
+def _read_one(section: Section, question: str) -> Asked:
+    settings = section.mapping("settings")
     values = tuple(_value(one) for one in section.tables("values"))
     names = [one.name for one in values]
     if not 1 <= len(set(names)) == len(names) <= MOST_VALUES:

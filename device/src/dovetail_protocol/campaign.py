@@ -17,12 +17,13 @@ from hashlib import sha256
 from typing import Any
 
 from dovetail_protocol import dummies as dummies_rules
-from dovetail_protocol.asked import Asked, read_asked
+from dovetail_protocol.asked import Asked, AskedTogether, read_asked
 from dovetail_protocol.budget import affordable
 from dovetail_protocol.dummies import CAP, DummiesRule, SentRule, Unrandomized, require_people
 from dovetail_protocol.endpoint import signed_place
 from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
+from dovetail_protocol.joint import Joint
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism, stated_in_full
 from dovetail_protocol.ohttp import ObliviousRoute, read_route
@@ -140,7 +141,7 @@ class Campaign:
     classes: tuple[EpsilonClass, ...] = ()  # from the smallest epsilon on; `mechanism` has the largest
     ohttp: ObliviousRoute | None = None  # then devices send by a relay alone
     tokens: TokenRule | None = None  # exactly where the authentication is by token
-    asked: Asked | None = None  # what is asked of which values; None where the mechanism takes one value
+    asked: Asked | AskedTogether | None = None  # of which values; None where the mechanism takes one value
 
     @property
     def rounds_mix(self) -> bool:
@@ -197,6 +198,15 @@ class Campaign:
         """The campaign as a device of this class answers and pays for it; itself where there are no classes."""
         own: Any = self.mechanism
         return replace(self, mechanism=replace(own, epsilon=self.classes[place].epsilon)) if self.classes else self
+
+    @property
+    def questions(self) -> tuple[Campaign, ...]:
+        """The campaign as if it asked each question alone; itself where it asks one."""
+        asked, together = self.asked, self.mechanism
+        if not isinstance(asked, AskedTogether) or not isinstance(together, Joint):
+            return (self,)
+        both = zip(asked.each, together.parts, strict=True)
+        return tuple(replace(self, asked=one, mechanism=part) for one, part in both)
 
     def descends_from(self, owner: VerifyingKey) -> bool:
         """True if this is the owner, or one to whom that one's trust was handed over, step by step."""
@@ -326,6 +336,8 @@ def _mechanism(section: Section, trust: str) -> Mechanism:
     try:
         if dummies_rules.unrandomized(name := section.text("name"), trust):
             return dummies_rules.read_unrandomized(section)
+        if name == Joint.name:
+            return Joint.read(section)
         return stated_in_full(name, **section.rest())
     except DovetailError as error:
         raise ConfigError(f"in [randomizer]: {error}") from None
@@ -421,7 +433,7 @@ def _agree(campaign: Campaign, suite: str) -> None:
         raise ConfigError(f"`randomizer.categories` name symbols, but {campaign.mechanism.name} takes a number.")
     if campaign.categories and k != len(campaign.categories):
         raise ConfigError(f"`randomizer.categories` names {len(campaign.categories)} categories, k is {k}.")
-    _agree_on_symbols(campaign, k)
+    _agree_on_questions(campaign)
     if campaign.groups and campaign.order_private:
         raise ConfigError("[groups] are for the uniform shuffle; order privacy groups by public roster slots.")
     if campaign.order_private and campaign.rounds_mix:
@@ -466,8 +478,22 @@ def _agree(campaign: Campaign, suite: str) -> None:
         raise ConfigError(f"`expires` = {expires.isoformat()} is before the first round.")
 
 
-def _agree_on_symbols(campaign: Campaign, k: int | None) -> None:
+def _agree_on_questions(campaign: Campaign) -> None:
+    """Refuse several questions that have not one randomizer each, and answers that a randomizer does not take."""
+    asked, together = campaign.asked, campaign.mechanism
+    number = len(asked.each) if isinstance(asked, AskedTogether) else 0
+    if number != (len(together.parts) if isinstance(together, Joint) else 0):
+        raise ConfigError(
+            '`randomizer.name` = "joint" goes with `asks.question` = "joint": one of `randomizer.parts` for each of '
+            "`asks.each`, in one order."
+        )
+    for each in campaign.questions:
+        _agree_on_symbols(each)
+
+
+def _agree_on_symbols(campaign: Campaign) -> None:
     """Refuse symbols that the mechanism does not take, or that would each cost a share of the local budget."""
+    k = getattr(campaign.mechanism, "k", None)
     asked, length = campaign.asked, getattr(campaign.mechanism, "d", 0)
     if asked is None:
         if length:

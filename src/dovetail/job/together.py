@@ -111,9 +111,13 @@ class Choices:
             )
         yield f"{noise.label} is in no campaign: {noise.uncollected}", campaign and bool(noise.uncollected)
         yield (
-            "a campaign asks one question, whose answers are one kind of report: several questions are several "
-            "campaigns with the same roster, whose budgets add on the device",
-            campaign and asked is None,
+            "a campaign asks several questions with all answers in one report: else they are several campaigns with "
+            "the same roster, whose budgets add on the device",
+            campaign and self.question in ("all", "one"),
+        )
+        yield (
+            "a campaign of several questions shuffles uniformly",
+            campaign and asked is None and self.order != "uniform",
         )
         yield (
             f"shuffler {self.order!r} runs in one memory",

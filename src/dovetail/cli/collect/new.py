@@ -34,16 +34,21 @@ from dovetail.core.missing import Missing
 from dovetail.core.noise import NOISES
 from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS
+from dovetail.job.build import build_noise, build_question
+from dovetail.job.questions import parse_questions
+from dovetail.job.together import CAMPAIGN, RELEASE, choices_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.document import to_jsonable
-from dovetail_protocol.asked import Asked
+from dovetail.table.data_section import read_toml
+from dovetail_protocol.asked import JOINT, Asked, AskedTogether
 from dovetail_protocol.budget import affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.dummies import Unrandomized, delta_of_each
 from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.joint import Joint
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.mechanism import mechanism
+from dovetail_protocol.mechanism import Mechanism, mechanism
 from dovetail_protocol.mechanism import names as device_names
 from dovetail_protocol.messages import longest_request
 from dovetail_protocol.ohttp import MOST_PAD
@@ -134,6 +139,51 @@ class AskOptions:
             low, high = question.span or (0.0, 0.0)
             k = POINTS if randomizer.grid is None else round((high - low) / randomizer.grid) + 1
         return question, asked_of(question, private=self.private, settings=own, k=k)
+
+
+@dataclass(frozen=True)
+class SeveralOptions:
+    """Several questions that each person answers in one message."""
+
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help='Instead of --ask: a file with ask = "joint" and [[questions]] as of dovetail run, all answered in '
+            "one message, each with its share of the epsilon."
+        ),
+    ] = None
+
+    def made(self, *others: object) -> tuple[AskedTogether, Joint] | None:
+        """What is asked, and the mechanism; None without --questions, which leaves nothing to other options."""
+        if self.questions is None:
+            return None
+        if any(others):
+            raise ParameterError(
+                "--questions says what is asked, and how each answer is randomized: no --ask, --randomizer, "
+                "--epsilon, --trust or --dummies beside it."
+            )
+        raw, name = read_toml(self.questions), str(self.questions)
+        for key in raw:
+            if key not in ("schema_version", "mode", "title", "ask", "data", "questions"):
+                raise ConfigError(
+                    f"{name}: `{key}` is not read for a campaign; say it with an option of this command."
+                )
+        if "questions" not in raw:
+            raise ConfigError(f"{name}: [[questions]] are missing.")
+        found = parse_questions({"schema_version": 1, "ask": JOINT, **raw, "mode": RELEASE}, name=name)
+        refusal = choices_of(found, engine=CAMPAIGN).refusal
+        if refusal is not None:
+            raise ConfigError(f"{name}: {refusal}.")
+        each, parts = list[Asked](), list[Mechanism]()
+        for one in found.questions:
+            settings = one.settings
+            question = build_question(settings, settings.data.categories)
+            randomizer = build_noise(settings, question, n=2).randomizer
+            require_device_form(randomizer.name)
+            own = settings.question.settings_of(settings.question_kind) if settings.question.ask else {}
+            each.append(asked_of(question, private=one.column, settings=own, k=question.domain.get("k")))
+            parts.append(randomizer.device)
+        return AskedTogether(tuple(each)), Joint(tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -503,6 +553,7 @@ def _new(
     settings: DeviceSettings,
     ask: AskOptions,
     ask_settings: AskSettings,
+    several: SeveralOptions,
     groups: GroupOptions,
     rounds: RoundOptions,
     batch: BatchOptions,
@@ -521,16 +572,28 @@ def _new(
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
     trust = promise.trusts()
+    together = several.made(
+        ask != AskOptions(),
+        chosen(ask_settings),
+        randomizer != RandomizerOptions(),
+        chosen(settings),
+        trust != "local",
+    )
     asks = ask.made(ask_settings, randomizer, trust=trust)
+    question: Question | None
+    asked: Asked | AskedTogether | None
     question, asked = asks or (None, None)
-    symbols = 1 if question is None else question.symbols
-    if question is not None and question.of_arrays:
+    symbols, epsilon = 1 if question is None else question.symbols, randomizer.largest
+    if together is not None:
+        asked, joint = together
+        mechanism, epsilon = {"name": joint.name, **joint.stated()}, joint.epsilon
+    elif question is not None and question.of_arrays:
         mechanism = randomizer.of_arrays(question, settings, trust=trust)
     elif asked is None or not asked.symbols:
         mechanism = randomizer.section(settings, open=trust == "users" or promise.sparse)
     else:
         mechanism = randomizer.of_symbols(asked.size, settings, trust=trust)
-    promised = promise.section(epsilon=randomizer.largest, rounds=schedule["count"], minimum=rule["minimum"])
+    promised = promise.section(epsilon=epsilon, rounds=schedule["count"], minimum=rule["minimum"])
     dummies = promise.dummies_section(
         mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon, symbols=symbols
     )

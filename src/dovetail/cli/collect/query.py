@@ -195,7 +195,13 @@ def _place(ask: ServerClient, id: str, round: int | None, window: int | None, *,
 
 
 def _print(id: str, document: Any) -> None:
-    """A row for each group and component."""
+    """A table for each question, with a row for each group and component; what is to be doubted stands below."""
+    for one in document.get("questions", ()):
+        _print(f"{id}, {one['name']}", {**one, "warnings": ()})
+    if "questions" in document:
+        for said in document["warnings"]:
+            typer.echo(foreign(said))
+        return
     groups = document["groups"]
     several, projected = len(groups) > 1, "projected" in groups[0]
     window = f"rounds up to {document['t']:,}, {document['width']:,} of them" if "t" in document else None

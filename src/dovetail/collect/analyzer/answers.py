@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from io import BytesIO
@@ -21,6 +21,7 @@ from dovetail.collect.analyzer.tallies import (
     estimator_tally,
     expand_tally,
     tallies_by_group,
+    tally_of_question,
 )
 from dovetail.collect.campaign.guarantees import (
     WEIGHTED,
@@ -365,6 +366,8 @@ class CampaignAnswers:
         What is public about roster slots, where reports are released at them.
     issued : path, optional
         Folder of the issuer's signed counts, where devices show tokens.
+    place : int, optional
+        Which of several questions this is about, of a campaign that asks them together; None for all of it.
     """
 
     def __init__(
@@ -373,18 +376,36 @@ class CampaignAnswers:
         store: AnalyzerStore,
         slots: RosterSlotEstimator | None = None,
         issued: Path | None = None,
+        place: int | None = None,
     ) -> None:
         self.campaign, self._store, self._slots, self._issued = campaign, store, slots, issued
+        self._place = place
         self._rounds: dict[str, RoundEstimates] = {}
         self._mixed: dict[str, tuple[int | None, float | None]] = {}
         self._followers: dict[str, int | None] = {}
+
+    @cached_property
+    def questions(self) -> tuple[CampaignAnswers, ...]:
+        """The answers to each question by itself; these where there is one."""
+        asked = self.campaign.questions
+        if len(asked) == 1:
+            return (self,)
+        return tuple(CampaignAnswers(one, self._store, place=place) for place, one in enumerate(asked))
+
+    @property
+    def name(self) -> str:
+        """What this is about, where it is one of several questions: its first value."""
+        asked = self.campaign.asked
+        return asked.values[0].name if asked is not None else self.campaign.id
 
     def batches(self) -> list[BatchRecord]:
         """Counted batches, by the round that they closed with."""
         return sorted(self._store.batches(self.campaign.id), key=lambda batch: batch.rounds[-1])
 
     def rounds(self) -> list[RoundEstimates]:
-        """Estimates by round, one for each batch."""
+        """Estimates by round, one for each batch; of several questions those of the first, on the same reports."""
+        if self.questions != (self,):
+            return self.questions[0].rounds()
         return [self._estimates(batch) for batch in self.batches()]
 
     def latest(self) -> RoundEstimates:
@@ -409,8 +430,19 @@ class CampaignAnswers:
                 raise Refusal("not_found", f"round {t} was merged into the batch of round {each.t}.")
         raise Refusal("not_found", f"round {t} of {self.campaign.id} has no estimate.")
 
+    def round(self, t: int) -> RoundEstimates:
+        """The round that ends with t, withheld or not."""
+        return next(each for each in self.rounds() if each.t == t)
+
+    def _each(self, tell: Callable[[CampaignAnswers], Document]) -> Document:
+        """What is told of several questions, one by one; warnings, which are about the reports, once."""
+        told = [{"name": one.name, **tell(one)} for one in self.questions]
+        return {"questions": told, "warnings": list(dict.fromkeys(w for one in told for w in one["warnings"]))}
+
     def window(self, t: int, *, width: int) -> Document:
         """Win(t, w) for everybody and for each public group; see `estimates.window`."""
+        if self.questions != (self,):
+            return {"t": t, "width": width, **self._each(lambda one: one.window(t, width=width))}
         known = self.rounds()
         if not known or t > known[-1].t:
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has not been counted.")
@@ -439,7 +471,13 @@ class CampaignAnswers:
         return [self._released(batch) for batch in self.batches()]
 
     def document(self, each: RoundEstimates, *, detail: bool = False) -> Document:
-        """The estimates of one round; `detail` adds what is known about a number besides its mean."""
+        """The estimates of one round; `detail` adds what is known about a number besides its mean.
+
+        Of several questions each has a document of its own under `questions`, with its `name`.
+        """
+        if self.questions != (self,):
+            told = self._each(lambda one: one.document(one.round(each.t), detail=detail))
+            return {"round": each.t, "rounds": list(each.rounds), "n": each.n, "withheld": each.withheld, **told}
         found = {
             "round": each.t,
             "rounds": list(each.rounds),
@@ -462,6 +500,8 @@ class CampaignAnswers:
 
     def frequencies(self, t: int | None = None) -> Document:
         """Shares of the symbols in round t, or the latest; `projected` are the nearest that sum to 1."""
+        if self.questions != (self,):
+            raise Refusal("not_found", f"{self.campaign.id} asks several questions: see their estimates.")
         each = self.latest() if t is None else self.at(t)
         asked = each.question
         if asked.measure != "share" or asked.symbols > 1:
@@ -586,6 +626,8 @@ class CampaignAnswers:
         if batch.id not in self._rounds:
             form: Any = from_device(self.campaign.mechanism)
             tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
+            if self._place is not None:
+                tallies = tuple(tally_of_question(each, self._place) for each in tallies)
             placed = (
                 {}
                 if self._slots is None
@@ -723,9 +765,11 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 def table(answers: CampaignAnswers) -> pl.DataFrame:
     """All estimates of a campaign, by round; the interval has the level of the documents."""
     rows = [
-        (each.t, shares.get("group"), label, shares["n"], *map(float, numbers), float(shares["bias_bound"]))
+        (each.t, shares.get("group"), named + label, shares["n"], *map(float, numbers), float(shares["bias_bound"]))
         for each in answers.rounds()
-        for shares in answers.document(each)["groups"]
+        for one in answers.questions
+        for named in [f"{one.name}: " if len(answers.questions) > 1 else ""]
+        for shares in one.document(one.round(each.t))["groups"]
         for label, numbers in _components(shares)
     ]
     return pl.DataFrame(rows, schema=schema(), orient="row")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from io import BytesIO
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns, Piece, Unsealer
-from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, tallies_by_group, tally_reports
+from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, tallies_by_group, tally_all
 from dovetail.collect.analyzer.unseal import OpenedReports
 from dovetail.collect.batch import (
     IN_PARTS,
@@ -36,6 +36,7 @@ from dovetail.collect.batch import (
 from dovetail.collect.campaign.terms import (
     added_dummies,
     count_messages,
+    forms_of,
     law_of,
     people_dummies,
     readable_people,
@@ -44,7 +45,6 @@ from dovetail.collect.clock import minute
 from dovetail.collect.http import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, CountedBatch, GroupTally
 from dovetail.core.errors import DataError, StorageError
-from dovetail.randomize.sampling.open_reports import from_device
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.messages import Rejected
 
@@ -178,7 +178,7 @@ def check_people(campaign: Campaign, counted: GroupTally, n: int) -> None:
 def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> CountedBatch:
     """Open, validate and tally a whole batch, in bounded memory; of order-private ones the reports are kept."""
     header, campaign = arrived.header, arrived.campaign
-    randomizer: CampaignRandomizer = from_device(campaign.mechanism)  # type: ignore[assignment]
+    forms: Sequence[CampaignRandomizer] = forms_of(campaign.mechanism)
     tallies: dict[str, GroupTally] = {}
     kinds: Counter[str] = Counter()
     crowds: Counter[tuple[int, int]] = Counter()  # by public group and version: what can be told apart
@@ -189,7 +189,7 @@ def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> Cou
         kinds.update(kind for kind, _ in opened.refused)
         crowds.update(zip(opened.groups.tolist(), opened.versions.tolist(), strict=True))
         aside += [(kind, sealed[place]) for kind, place in opened.refused[: MOST_ASIDE - len(aside)]]
-        tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
+        tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, forms, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
     n = readable_people(campaign, header.devices, kinds.total())  # dummies are never malformed
@@ -245,10 +245,10 @@ def _split(entries: list[bytes]) -> tuple[list[int], list[bytes]]:
     return [int.from_bytes(entry[:_SLOT]) for entry in entries], [entry[_SLOT:] for entry in entries]
 
 
-def _tallies(campaign: Campaign, randomizer: CampaignRandomizer, opened: OpenedReports) -> list[GroupTally]:
+def _tallies(campaign: Campaign, forms: Sequence[CampaignRandomizer], opened: OpenedReports) -> list[GroupTally]:
     names = campaign.groups or ("",)
     return [
-        tally_reports(randomizer, opened.reports[opened.groups == place], group=names[place])
+        tally_all(forms, opened.reports[opened.groups == place], group=names[place])
         for place in np.unique(opened.groups)
     ]
 

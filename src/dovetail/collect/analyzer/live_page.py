@@ -100,8 +100,8 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
     """Document of the page about one campaign."""
     campaign, status, found = answers.campaign, answers.status(), answers.guarantees()
     rounds = answers.rounds()[-MOST_ROUNDS:]
-    documents = [answers.document(each) for each in rounds]
-    told = [(each, one) for each, one in zip(rounds, documents, strict=True) if one["groups"]][-1:]
+    parts = [(one, [one.round(each.t) for each in rounds]) for one in answers.questions]
+    drawn = [(one, each, [one.document(t) for t in each]) for one, each in parts]
     badges = (
         f"{campaign.id}, version {campaign.version}",
         _mechanism(campaign),
@@ -113,9 +113,16 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
         question=campaign.question,
         badges=badges,
         sentence=_together(_sentence(status, found)),
-        figures=tuple(_figures([each for each in documents if each["groups"]])),
+        figures=tuple(
+            figure._replace(caption=f"{one.name}: {figure.caption}") if len(drawn) > 1 else figure
+            for one, _, documents in drawn
+            for figure in _figures([each for each in documents if each["groups"]])
+        ),
         lines=tuple(
-            line for each, one in told for line in (*vector_sentences({"estimates": one}), *answers.notes(each))
+            line
+            for one, those, documents in drawn
+            for t, told in [pair for pair in zip(those, documents, strict=True) if pair[1]["groups"]][-1:]
+            for line in (*vector_sentences({"estimates": told}), *one.notes(t))
         ),
         promises=tuple(GuaranteeSentence(*map(_together, line)) for line in answers.sentences(found)),
         rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),

@@ -1,24 +1,66 @@
-"""Reports as counts: small, without order, and enough for every estimate; and back."""
+"""Reports as counts: small, without order, and enough for every estimate; and back.
+
+Where a report answers several questions, the cells of question q are its own and q times `APART`: a tally then holds
+one tally for each question, and nothing of how answers go together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core import estimate
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
+from dovetail.core.stages import Encoded, FrequencyRandomizer, NumericRandomizer, Reports, Valid
 from dovetail.estimate.mean import ClampedGrid, whole_steps
+from dovetail.randomize.sampling.open_reports import decode_reports
 from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail_protocol.joint import Joint
+from dovetail_protocol.mechanism import Mechanism
 
 Cells = NDArray[np.int64]  # (c,), ascending
+APART = 1 << 40  # more cells than a question has
 CampaignRandomizer = FrequencyRandomizer | NumericRandomizer | VectorRandomizer
 
 
+def decode_all(mechanism: Mechanism, encoded: Encoded) -> tuple[Reports, Valid]:
+    """`decode_reports`, where a report may have a part for each question: a field for each, and all of them valid."""
+    if not isinstance(mechanism, Joint):
+        return decode_reports(mechanism, encoded)
+    ends = np.cumsum([part.report_bytes for part in mechanism.parts])[:-1]
+    found = [decode_reports(*pair) for pair in zip(mechanism.parts, np.split(encoded, ends, axis=1), strict=True)]
+    valid = np.logical_and.reduce([fine for _, fine in found])
+    kept = [reports[valid[fine]] for reports, fine in found]
+    whole = np.empty(int(valid.sum()), dtype=[(str(q), own.dtype, own.shape[1:]) for q, own in enumerate(kept)])
+    for q, own in enumerate(kept):
+        whole[str(q)] = own
+    return whole, valid
+
+
+def tally_all(forms: Sequence[CampaignRandomizer], reports: Reports, *, group: str) -> GroupTally:
+    """Counts of the reports of one public group, question by question."""
+    if len(forms) == 1:
+        return tally_reports(forms[0], reports, group=group)
+    each = [tally_reports(form, reports[str(q)], group=group) for q, form in enumerate(forms)]
+    counts = ((q * APART + cell, count) for q, one in enumerate(each) for cell, count in one.counts)
+    return GroupTally(group, len(reports), tuple(counts))
+
+
+def tally_of_question(counted: GroupTally, place: int) -> GroupTally:
+    """The tally of one of several questions.
+
+    >>> tally_of_question(GroupTally("", 2, ((0, 1), (1, 1), (APART + 7, 2))), 1).counts
+    ((7, 2),)
+    """
+    first = place * APART
+    own = ((cell - first, count) for cell, count in counted.counts if first <= cell < first + APART)
+    return GroupTally(counted.group, counted.n, tuple(own))
+
+
 def tally_reports(randomizer: CampaignRandomizer, reports: Reports, *, group: str) -> GroupTally:
-    """Counts of the reports of one public group.
+    """Counts of the reports of one public group to one question.
 
     A cell is what the randomizer's own tally counts: a report, a symbol, or the sum of a coordinate. For numbers it
     is the grid step of the report, where the noise is geometric clamped to the range: all that estimators look at,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.collect.analyzer.tallies import decode_all
 from dovetail.core.display import mute
 from dovetail.core.stages import Reports
-from dovetail.randomize.sampling.open_reports import decode_reports
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
 from dovetail_protocol.messages import VERSION, inner_info, plain_bytes
@@ -33,7 +33,7 @@ class OpenedReports:
     versions : int array (m,)
         Which of the versions they were made under: nobody can hide that from the analyzer.
     reports : array (m, ..)
-        As the analyst's randomizer makes them.
+        As the analyst's randomizer makes them; of several questions with a field for each.
     encoded : uint8 array (m, report_bytes)
         The same, as devices encode them.
     refused : tuple of (kind, place)
@@ -81,7 +81,7 @@ def unseal(
     whole = np.flatnonzero(kinds == "")
     data = np.frombuffer(b"".join(plains[place] or b"" for place in whole), dtype=np.uint8).reshape(-1, length)
     groups = data[:, 1].astype(np.int64) << 8 | data[:, 2]
-    reports, valid = decode_reports(campaign.mechanism, data[:, _HEAD:])
+    reports, valid = decode_all(campaign.mechanism, data[:, _HEAD:])
     known = groups < max(1, len(campaign.groups))
     kinds[whole[~(valid & known)]] = "content"
     kinds[whole[data[:, 0] != VERSION]] = "version"

@@ -37,7 +37,7 @@ from dovetail.core.verdict import Verdict, warnings_of, word_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.report.number_format import Unit, odds, upward
 from dovetail.shuffle.sampling.dummies import SparseDummies
-from dovetail_protocol.asked import Asked, Value
+from dovetail_protocol.asked import Asked, AskedTogether, Value
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.dummies import TRUSTED
@@ -256,6 +256,20 @@ def _all_reports(found: CampaignExplanation) -> str:
 
 
 def _answer(campaign: Campaign) -> str:
+    if len(campaign.questions) > 1:
+        each = "; ".join(f"{_one_answer(one)} at epsilon {upward(one.charged)}" for one in campaign.questions)
+        together = "all answers of a person stay together in one report, and their epsilons add"
+        return f"{each}; {together}{_named(campaign)}"
+    return _one_answer(campaign) + ("" if campaign.open else _named(campaign))
+
+
+def _named(campaign: Campaign) -> str:
+    """The public groups that a report names."""
+    groups = ", ".join(campaign.groups[:20])
+    return f"; with the sender's public group, in the clear for the analyzer: {groups}" if groups else ""
+
+
+def _one_answer(campaign: Campaign) -> str:
     mechanism, named = campaign.mechanism, ", ".join(campaign.categories[:20])
     k = getattr(mechanism, "k", None)
     if campaign.asked is not None:
@@ -266,15 +280,12 @@ def _answer(campaign: Campaign) -> str:
         kind = f"one of {k:,} answers" + (f": {named}" if named else "")
     if radius := getattr(mechanism, "radius", 0.0):
         kind += f", shortened to Euclidean length {radius:g} at most"
-    groups = f"; with the sender's public group, in the clear for the analyzer: {', '.join(campaign.groups[:20])}"
     if campaign.open:
         return f"{kind}, not randomized"
-    return f"{kind}, randomized on the device by {randomizer_kind(mechanism.name).label}" + (
-        groups if campaign.groups else ""
-    )
+    return f"{kind}, randomized on the device by {randomizer_kind(mechanism.name).label}"
 
 
-def _asked(asked: Asked) -> str:
+def _asked(asked: Asked | AskedTogether) -> str:
     """The values of a person, and how many of which symbols stand for them."""
     what = f"for {asked.question}: {' and '.join(f'{one.name} ({_held(one)})' for one in asked.values)}"
     if not asked.symbols:
@@ -348,17 +359,22 @@ def _error(campaign: Campaign) -> list[CampaignFact]:
     """The error that is to be expected; of classes nobody knows how many people choose which."""
     if campaign.classes:
         return []
+    each = [(one.asked.values[0].name if one.asked else "", _error_of(one)) for one in campaign.questions]
+    words = "; ".join(f"{name}: {error}" for name, error in each) if len(each) > 1 else each[0][1]
+    return [CampaignFact("error", words)]
+
+
+def _error_of(campaign: Campaign) -> str:
     question, n = question_of(campaign), campaign.batch.minimum
     noise, people = noise_of_campaign(campaign, question), People(n)
     known = question.error95(noise, people)
     error = Z95 * question.error(noise, people) if known is None else known
     within = Unit.of(question.planned_measure or question.measure)(error, error, ROUND_CEILING)
     length = " in Euclidean length" if question.of_arrays else ""
-    words = (
+    return (
         f"of a batch of {n:,}: with probability 95 % an estimate lies within {within}{length} of the truth about "
         f"exactly its people, {question.planned_of}"
     )
-    return [CampaignFact("error", words)]
 
 
 def _rounds(campaign: Campaign) -> str:
@@ -471,9 +487,8 @@ def _warnings(
             f"one report at epsilon {upward(epsilon)} protects next to nothing if shuffler and analyzer collude"
         )
     found += warnings_of(promised.delta, minimum)
-    told = too_few(campaign, WEAK)
-    if told is not None:
-        found.append(f"in a batch of the minimum {told}")
+    few = (too_few(one, WEAK) for one in campaign.questions)
+    found += [f"in a batch of the minimum {told}" for told in few if told is not None]
     if promised.authentication == "none":
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
     if campaign.tokens is not None:

@@ -17,11 +17,12 @@ from math import inf, isfinite, log
 from typing import Any, NamedTuple
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import Composition, compose_upper
+from dovetail.account.compose import NEIGHBOURS, Composition, compose_upper, local_guarantee
 from dovetail.account.dummies import UserDummiesLaw, dummies_guarantee, sparse_guarantee, user_dummies_guarantee
 from dovetail.account.mixture import MixtureLaw, amplify_class, worst_others
+from dovetail.account.questions import JointReport
 from dovetail.account.rounds import MixtureRounds, ShuffledRound
-from dovetail.collect.campaign.terms import ShufflerDummies, added_dummies, people_dummies
+from dovetail.collect.campaign.terms import ShufflerDummies, added_dummies, forms_of, people_dummies, subject_of
 from dovetail.core.certified import Bracket, round_up_to_double
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP
@@ -447,7 +448,11 @@ def _local(campaign: Campaign) -> LocalDP:
     """Of one report, which is the answer itself where only other people's dummies hide it."""
     if campaign.open:
         return LocalDP(inf, source="answers are sent as they are")
-    return from_device(campaign.mechanism).guarantee
+    subject = subject_of(campaign)
+    if isinstance(subject, Randomizer):
+        return subject.guarantee
+    whole = local_guarantee(forms_of(campaign.mechanism), ask="joint")
+    return replace(whole, epsilon=max(whole.epsilon, campaign.mechanism.epsilon))
 
 
 def all_local(reports: int, epsilon: float) -> float:
@@ -475,8 +480,8 @@ def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarant
         return BatchGuarantee(released, honest, Missing(why))
     if trusting:
         return BatchGuarantee(released, honest, guarantee_with_dummies(campaign, n=released.n, honest=honest))
-    randomizer = from_device(campaign.mechanism)
-    return BatchGuarantee(released, honest, _central(randomizer, released.crowd, honest, campaign.promise.delta))
+    subject, delta = subject_of(campaign), campaign.promise.delta
+    return BatchGuarantee(released, honest, _central(subject, released.crowd, honest, delta))
 
 
 def mixed_batch(campaign: Campaign, released: ReleasedBatch) -> MixedBatch:
@@ -538,7 +543,7 @@ def compose_batches(
     if len(set(sizes)) > FEW:
         sizes = _fewer(sizes)
     times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))
-    return _compose(from_device(campaign.mechanism), times, campaign.promise.delta)
+    return _compose(subject_of(campaign), times, campaign.promise.delta)
 
 
 def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float | Missing:
@@ -556,13 +561,15 @@ def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float 
 
 
 @lru_cache(maxsize=4096)
-def _central(randomizer: Randomizer, n: int, honest: int, delta: float) -> CentralDP:
-    return amplify(randomizer, n=n, delta=delta, honest=honest)
+def _central(subject: Randomizer | JointReport, n: int, honest: int, delta: float) -> CentralDP:
+    found = amplify(subject, n=n, delta=delta, honest=honest)
+    return found if isinstance(subject, Randomizer) else replace(found, neighbours=NEIGHBOURS)
 
 
 @lru_cache(maxsize=256)
-def _compose(randomizer: Randomizer, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
-    return compose_upper([ShuffledRound.of(randomizer, n, times=count) for n, count in times], delta=delta)
+def _compose(subject: Randomizer | JointReport, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
+    found = compose_upper([ShuffledRound.of(subject, n, times=count) for n, count in times], delta=delta)
+    return found if isinstance(subject, Randomizer) else replace(found, neighbours=NEIGHBOURS)
 
 
 def _fewer(sizes: Sequence[int]) -> list[int]:

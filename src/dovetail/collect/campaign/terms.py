@@ -12,34 +12,39 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
+from dovetail.account.questions import JointReport
 from dovetail.collect.batch import BY_CHANCE, SQUARED
 from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
-from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, Shuffler
+from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, NumericRandomizer, Randomizer, Shuffler
 from dovetail.job.build import build_shuffler, public_data
 from dovetail.job.collection import noise_of
 from dovetail.job.config import GroupsSection, QuestionSection, ShuffleSection, files_of
 from dovetail.job.together import CAMPAIGN, RELEASE, Choices
 from dovetail.noise.classes import EpsilonClasses
+from dovetail.noise.local import Local
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SparseDummies, TruncatedGaussian, UserDummies
 from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.reader import Survey, read_table
 from dovetail_protocol import mechanism as protocol_mechanism
-from dovetail_protocol.asked import Asked, Value
+from dovetail_protocol.asked import JOINT, Asked, AskedTogether, Value
 from dovetail_protocol.campaign import Campaign, draft
 from dovetail_protocol.dummies import SCALE, DummiesRule, SentRule, Unrandomized
+from dovetail_protocol.joint import Joint
+from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.messages import inner_bytes, require_room
 
 # What a campaign asks and what hides it, as the question and the noise that a run has.
 
 
 def question_of(campaign: Campaign) -> Question:
-    """What is asked: as [asks] says, or shares of symbols and the mean of a number by the randomizer."""
+    """What a campaign of one question asks: as [asks] says, or shares or the mean of a number by the randomizer."""
     asked, mechanism, name = campaign.asked, campaign.mechanism, f"the campaign {campaign.id}"
+    assert not isinstance(asked, AskedTogether)  # of `campaign.questions` each by itself
     if asked is None:
         k = getattr(mechanism, "k", None)
         if k is not None and k > MOST_KINDS:
@@ -92,6 +97,17 @@ def asked_of(question: Question, *, private: str, settings: Mapping[str, Any], k
     return Asked(question.name, dict(sorted(settings.items())), values, symbols)
 
 
+def forms_of(mechanism: Mechanism) -> tuple[Any, ...]:
+    """The analyst's randomizers of a device's mechanism: one for each question."""
+    return tuple(map(from_device, mechanism.parts if isinstance(mechanism, Joint) else (mechanism,)))
+
+
+def subject_of(campaign: Campaign) -> Randomizer | JointReport:
+    """What accounts are about: the randomizer of a report, or those of all answers in it, which stay together."""
+    forms = forms_of(campaign.mechanism)
+    return JointReport(forms) if len(forms) > 1 else forms[0]
+
+
 def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
     """What hides the answers."""
     own: Any = from_device(campaign.mechanism)
@@ -117,10 +133,24 @@ def too_few(campaign: Campaign, ratio: float) -> str | None:
 
 
 def require_question(campaign: Campaign) -> None:
-    """ConfigError where [asks] is not what its question asks, or goes with no such noise or order."""
+    """ConfigError where [asks] is not what its questions ask, or goes with no such noise or order."""
+    for one in campaign.questions:
+        _require_one(one)
+    if isinstance(campaign.mechanism, Joint):
+        name = f"the campaign {campaign.id}"
+        refusal = Choices(JOINT, Local.name, campaign.shuffle.shuffler, CAMPAIGN, RELEASE).refusal
+        if refusal is not None:
+            raise ConfigError(f"{name}: {refusal}.")
+        for own in forms_of(campaign.mechanism):
+            if isinstance(own, NumericRandomizer) and not own.memoryless:
+                raise ConfigError(f"{name}: randomizer {own.name!r} goes with one question; use laplace.")
+
+
+def _require_one(campaign: Campaign) -> None:
     asked, mechanism = campaign.asked, campaign.mechanism
     if asked is None:
         return
+    assert not isinstance(asked, AskedTogether)
     question, name = question_of(campaign), f"the campaign {campaign.id}"
     k = getattr(mechanism, "k", None)
     wanted = asked_of(question, private=asked.values[0].name, settings=asked.settings, k=k)
@@ -325,8 +355,9 @@ def draft_campaign(body: bytes) -> Campaign:
     people_dummies(campaign)
     require_question(campaign)
     require_room(campaign)
-    if question_of(campaign).drowns and (told := too_few(campaign, DROWNED)) is not None:
-        raise ConfigError(f"`batch.minimum`: {told}.")
+    for one in campaign.questions:
+        if question_of(one).drowns and (told := too_few(one, DROWNED)) is not None:
+            raise ConfigError(f"`batch.minimum`: {told}.")
     return campaign
 
 

@@ -141,7 +141,8 @@ def schedule(count: int, *, period: float = PERIOD, grace: float = 0.0, start: d
 def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
     rounds = document.get("rounds") or schedule(10)
     priced = document["dummies" if document["randomizer"]["name"] == Unrandomized.name else "randomizer"]
-    budget = float(Fraction(repr(priced["epsilon"])) * rounds["count"])
+    spent = sum(Fraction(repr(one["epsilon"])) for one in priced.get("parts", [priced]))
+    budget = float(spent * rounds["count"])
     return {
         "shuffle": {"shuffler": "uniform"},
         **document,

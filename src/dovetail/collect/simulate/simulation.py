@@ -120,16 +120,24 @@ class SimulatedDevices:
         return np.asarray(sums / (self.weight(devices) or 1.0))
 
     def truth_of(self, parts: Iterable[tuple[int, list[int]]]) -> NDArray[np.float64]:
-        """What the question of a campaign learns of the true values of these devices in these rounds."""
-        held = np.concatenate([self.answers[round - 1, devices] for round, devices in parts])
-        asked = self._question
-        if not asked.of_numbers and not asked.of_arrays:
-            held = held.astype(np.int64)
-        return np.array(asked.truth(held[:, 0] if held.shape[1] == 1 else held)[: len(asked.labels)])
+        """What the questions of a campaign learn of the true values of these devices in these rounds, one by one."""
+        held, found = np.concatenate([self.answers[round - 1, devices] for round, devices in parts]), list[float]()
+        for asked, columns in self._questions:
+            own = held[:, columns]
+            if not asked.of_numbers and not asked.of_arrays:
+                own = own.astype(np.int64)
+            found += list(asked.truth(own[:, 0] if own.shape[1] == 1 else own)[: len(asked.labels)])
+        return np.array(found)
 
     @cached_property
-    def _question(self) -> Question:
-        return question_of(self.world.campaign)
+    def _questions(self) -> list[tuple[Question, slice]]:
+        """Each question, and where its values are among those of a person."""
+        found, first = list[tuple[Question, slice]](), 0
+        for one in self.world.campaign.questions:
+            last = first + (1 if one.asked is None else len(one.asked.values))
+            found.append((question_of(one), slice(first, last)))
+            first = last
+        return found
 
     def weight(self, devices: list[int]) -> float:
         """Weight of these devices in estimates: their number where all have one epsilon."""
@@ -422,7 +430,10 @@ _TRIES = 40  # steps after the last round: every back-off is shorter than a roun
 
 @dataclass(frozen=True)
 class RoundResult:
-    """A counted batch beside the truth of exactly the people in it; arrays (k,) of shares, or (1,) of a mean."""
+    """A counted batch beside the truth of exactly the people in it; arrays (k,) of shares, or (1,) of a mean.
+
+    Of several questions they stand one after the other.
+    """
 
     rounds: tuple[int, ...]
     n: int
@@ -690,10 +701,10 @@ def _round_results(simulation: Simulation, fleet: SimulatedDevices) -> Iterator[
     members = {header.batch: envelopes for header, envelopes in simulation.audit.members()}
     answers = CampaignAnswers(simulation.world.campaign, simulation.counted)
     for batch, counted in zip(answers.batches(), answers.rounds(), strict=True):
-        estimate = counted.by_group.get("")
-        if estimate is None:  # the noise leaves nothing to be told
+        told = [one.round(counted.t).by_group.get("") for one in answers.questions]
+        estimates = [estimate for estimate in told if estimate is not None]
+        if len(estimates) < len(told):  # the noise leaves nothing to be told
             continue
-        low, high = estimate.interval(LEVEL)
         by_round: dict[int, list[int]] = {}
         for envelope in members[batch.id]:
             by_round.setdefault(envelope.round, []).append(slot[simulation.audit.person(envelope)])
@@ -703,6 +714,6 @@ def _round_results(simulation: Simulation, fleet: SimulatedDevices) -> Iterator[
         asked = simulation.world.campaign.asked is not None
         truth = fleet.truth_of(by_round.items()) if asked else sum(parts, np.zeros(1))
         yield RoundResult(
-            batch.rounds, n, np.atleast_1d(truth), np.atleast_1d(estimate.value),
-            np.stack([np.atleast_1d(low), np.atleast_1d(high)], axis=1),
+            batch.rounds, n, np.atleast_1d(truth), np.concatenate([np.atleast_1d(one.value) for one in estimates]),
+            np.concatenate([np.stack(np.atleast_1d(*one.interval(LEVEL)), axis=1) for one in estimates]),
         )  # fmt: skip
