@@ -63,7 +63,15 @@ def losses(law: BlanketLaw, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
 def gridded(law: BlanketLaw, n: int, epsilon: float, points: int = 1 << 15) -> Bracket:
     """Ends by grids alone, one direction."""
     values, masses = losses(law, epsilon)
-    return gridded_positive_part(values[masses > 0.0], masses[masses > 0.0], n, points=points)
+    return by_grids(values[masses > 0.0], masses[masses > 0.0], n, points=points)
+
+
+def by_grids(values: np.ndarray, masses: np.ndarray, n: int, points: int = 1 << 15) -> Bracket:
+    """Ends by grids alone."""
+    alone, theta = float(np.maximum(values, 0.0) @ masses), saddle_point(values, masses, n)
+    return gridded_positive_part(
+        values, masses, n, true=values, alone=Bracket(alone, alone), theta=theta, points=points
+    )
 
 
 def on_the_line(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
@@ -173,7 +181,7 @@ def test_a_steep_tilt_is_charged_for_where_its_atoms_lie_to_the_last_bit(
         if (c := n - a - b) >= 0:
             ways = math.comb(n, a) * math.comb(n - a, b)
             exact += ways * p**a * q**b * r**c * max(Fraction(0), a * u + b * v + c * w) / n
-    ends = gridded_positive_part(np.array(values), np.array(masses), n)
+    ends = by_grids(np.array(values), np.array(masses), n)
     assert ends.lower <= exact <= ends.upper <= exact * (1 + Fraction(1, 10**6))
 
 

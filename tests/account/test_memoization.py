@@ -5,13 +5,11 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from tests.statistics import expect_caught, expect_mean
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import chain_of, memoized_guarantee
+from dovetail.account.compose import memoized_guarantee
 from dovetail.account.mechanism_law import mechanism_law
-from dovetail.core.entropy import Entropy
-from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.errors import UnsupportedError
 from dovetail.randomize.krr import KRR
 
 BOTH = KRR(2, 2.0)
@@ -82,23 +80,6 @@ def test_constant_values_are_promised_what_one_round_is() -> None:
     once = amplify(KRR(4, 7.7), n=100_000, delta=1e-6, honest=90_000)
     assert (promise.epsilon, promise.colluding, promise.honest_n) == (once.epsilon, 7.7, 90_000)
     assert "post-processing" in promise.source
-
-
-@pytest.mark.exhaust
-def test_both_stages_are_one_channel(rng: Entropy) -> None:
-    first, second = KRR(3, 2.0), KRR(3, 1.0)
-    chain = chain_of(first, second)
-    np.testing.assert_allclose(chain.matrix(), first.channel().matrix() @ second.channel().matrix(), rtol=1e-12)
-    assert chain_of(first) == first.channel()
-    values = np.repeat([0, 1, 2], [500, 300, 200])
-    found = []
-    for _ in range(400):
-        sent = second.randomize(first.randomize(values, rng), rng)
-        found.append(chain.invert(np.bincount(sent, minlength=3) / values.size))
-    expect_mean(np.array(found), np.array([0.5, 0.3, 0.2]))
-    expect_caught(expect_mean, np.array(found), np.array([0.5, 0.3, 0.2]) + 0.5 * np.std(found, axis=0))
-    with pytest.raises(ParameterError, match="`fresh` must be of the 3 symbols"):
-        chain_of(first, KRR(4, 1.0))
 
 
 def test_the_loss_of_constant_answers_stays_below_that_of_the_permanent_one() -> None:

@@ -21,6 +21,7 @@ from dovetail.account.mechanism_law import (
     exposures_of,
     mechanism_attack,
     mechanism_law,
+    pair_laws,
 )
 from dovetail.account.mechanisms.laplace import grid_laplace_exposures
 from dovetail.account.privacy_blanket import Exposure, ShuffledLaw
@@ -170,16 +171,110 @@ def test_rounds_of_several_questions_compose() -> None:
     assert found.method == "privacy loss of the mechanisms"
 
 
-@pytest.mark.exhaust
-def test_few_people_and_laws_of_many_reports_have_the_bound_of_every_randomizer() -> None:
-    fine = Laplace(0.0, 1.0, epsilon=1.0)
-    several = JointReport((fine, fine, fine))
-    with pytest.raises(UnsupportedError, match="laws of up to"):
+def test_questions_of_many_unlike_pairs_have_the_bound_of_every_randomizer() -> None:
+    rows = np.random.default_rng(5).uniform(1.0, 2.0, (5, 5))
+    several = JointReport((DenseChannel(rows / rows.sum(axis=1, keepdims=True)),) * 3)
+    with pytest.raises(UnsupportedError, match="laws to compare, more than 400"):
         mechanism_law(several, n=100)
     bounds = {bound.name: bound for bound in list_bounds(several, n=100, delta=1e-6)}
     assert bounds["mechanism law"].epsilon is None and bounds["stronger clones"].epsilon is not None
-    assert amplify(several, n=100, delta=1e-6).epsilon <= 3.0
+    assert amplify(several, n=100, delta=1e-6).epsilon <= several.epsilon
     assert mechanism_attack(several, n=100, delta=1e-6) >= 0.0
+
+
+def hinges(first: Reals, second: Reals, mass: Reals, e: float, cuts: Reals) -> Reals:
+    """E (Z_0 - e Z_1 - t)_+ at each t, Z = (0, 0) with what is left of the mass."""
+    sums = np.append(first - e * second, 0.0)
+    return np.maximum(sums - cuts[:, None], 0.0) @ np.append(mass, 1.0 - mass.sum())
+
+
+def ratios(part: KRR | Channel, a: int, c: int) -> tuple[Reals, Reals, Reals]:
+    """Z_0, Z_1 and mu of two values, from the matrix; of k-ary response all symbols but the two and one are one."""
+    rows = rows_of(part)
+    mu = rows.min(axis=0)
+    first, second = rows[a] / mu, rows[c] / mu
+    if isinstance(part, KRR):
+        mu, first, second = np.append(mu[:2], mu[2:].sum()), first[:3], second[:3]
+    return first, second, mu
+
+
+DIFFERENT = tuple(KRR(3 + q, 0.3 + 0.05 * q) for q in range(8))
+
+
+@pytest.mark.parametrize("most", [40, 1 << 13])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        DIFFERENT[:4],
+        (SKEWED, KRR(3, 1.0), SKEWED, DenseChannel([[0.2, 0.8], [0.6, 0.4]])),
+        (Unary(2, 1.0).channel(), SKEWED, Hadamard(3, 1.0)),
+        pytest.param(DIFFERENT[:7], marks=EXHAUST),
+    ],
+    ids=len,
+)
+def test_some_law_exceeds_every_pattern_of_differences_in_convex_order(
+    parts: tuple[KRR, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it does for every number of people: E (G - t)_+ is no smaller for any t, of any two tuples of values."""
+    monkeypatch.setattr("dovetail.account.mechanisms.several_questions.MOST_ATOMS", most)
+    subject = JointReport(parts)
+    known = pair_laws(subject)
+    assert all(law.mass.size <= most for law in known)
+    asked = [[(0, 1), (1, 0), (0, 0), (1, 1)] for _ in parts]
+    if len(parts) == 7:
+        asked = [[(0, 1), (0, 0)] for _ in parts]  # symbols of k-ary response are alike
+    scale = math.exp(subject.epsilon)
+    cuts = np.concatenate([np.linspace(-scale, scale, 41), np.linspace(-2.0, 2.0, 21)])
+    factors = (1.0, math.exp(0.1 * subject.epsilon), math.exp(0.5 * subject.epsilon))
+    ours = [[hinges(law.z0, law.z1, law.mass, e, cuts) for e in factors] for law in known]
+    ours += [[hinges(law.z1, law.z0, law.mass, e, cuts) for e in factors] for law in known]
+    for pairs in product(*asked):
+        if all(a == c for a, c in pairs):
+            continue
+        z0, z1, mu = (
+            reduce(np.kron, part) for part in zip(*map(ratios, parts, *zip(*pairs, strict=True)), strict=True)
+        )
+        exact = [hinges(z0, z1, mu, e, cuts) for e in factors]
+        assert any(
+            all(np.all(own >= one - 1e-12 * scale) for own, one in zip(law, exact, strict=True)) for law in ours
+        ), pairs
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_values_that_differ_are_told_better_than_one_value_where_their_ratios_have_one_law(seed: int) -> None:
+    """For all weights a, b: so the other questions may be answered in any way."""
+    rng = np.random.default_rng(seed)
+    mass, z = rng.dirichlet(np.ones(6)), rng.uniform(0.1, 3.0, 6)
+    turned = rng.permutation(6)
+    mass = np.full(6, mass.mean())  # any arrangement of equal masses has the same law
+    for a, b in rng.uniform(0.0, 3.0, (20, 2)):
+        cuts = rng.uniform(-5.0, 5.0, 30)
+        differ = np.maximum(a * z - b * z[turned] - cuts[:, None], 0.0) @ mass
+        agree = np.maximum((a - b) * z - cuts[:, None], 0.0) @ mass
+        assert np.all(differ >= agree - 1e-12)
+
+
+@pytest.mark.parametrize(("several", "n"), SMALL, ids=repr)
+def test_reports_on_a_coarse_grid_keep_the_bound_above_and_the_attack_below(
+    several: SeveralQuestions, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("MOST_ATOMS", 4), ("MOST_REPORTS", 2)):
+        monkeypatch.setattr(f"dovetail.account.mechanisms.several_questions.{name}", most)
+    rows, law = whole_channel(several), mechanism_law(several, n=n)[1]
+    attack = ShuffledLaw(attack_dataset(several), n)
+    for epsilon in (0.0, 0.2 * several.epsilon, 0.6 * several.epsilon):
+        exact = worst(rows, n, math.exp(epsilon))
+        assert attack.delta(epsilon).lower <= exact * (1 + 1e-9)
+        assert exact <= law.delta(epsilon).upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("count", [9, pytest.param(12, marks=EXHAUST)])
+@pytest.mark.parametrize("kind", [JointReport, OneQuestion])
+def test_many_different_questions_are_judged_by_their_own_law(kind: type[SeveralQuestions], count: int) -> None:
+    several = kind(tuple(KRR(2 + q, 0.3 + 0.05 * q) for q in range(count)))
+    found = amplify(several, n=100_000, delta=1e-6)
+    assert 0.0 < found.attack_lower <= found.epsilon < 0.6 * amplify(several.epsilon, n=100_000, delta=1e-6).epsilon
+    assert found.epsilon <= 1.45 * found.attack_lower
 
 
 class Approximate(KRR):

@@ -36,9 +36,8 @@ from dovetail.account.rounds import (
     total_slack,
 )
 from dovetail.core.certified import Bracket
-from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import real, refuse, share, whole
-from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.krr import KRR
@@ -567,31 +566,6 @@ def memoized_guarantee(
         raise UnsupportedError(CHANGES)
     once = amplify(permanent, n=n, delta=delta, honest=honest)
     return replace(once, source=f"{once.source}; {SOURCE}")
-
-
-def chain_of(permanent: KRR, fresh: KRR | None = None) -> KRRChannel:
-    """The law of one round's report given the value: both stages, in whole masses.
-
-    Raises
-    ------
-    ParameterError
-        For stages of different k.
-
-    Examples
-    --------
-    >>> both = chain_of(KRR(k=2, epsilon=2.0), KRR(k=2, epsilon=2.0))
-    >>> round(both.epsilon, 2)
-    1.33
-    """
-    first = permanent.channel()
-    if fresh is None:
-        return first
-    second = fresh.channel()
-    if first.k != second.k:
-        raise ParameterError(f"`fresh` must be of the {first.k:,} symbols of the permanent answer, got {second.k:,}.")
-    keep = first.keep * second.keep + (first.k - 1) * first.lie * second.lie
-    lie = first.keep * second.lie + first.lie * second.keep + (first.k - 2) * first.lie * second.lie
-    return KRRChannel(first.k, keep, lie)
 
 
 # What a collection of several questions promises: one local budget and one central guarantee for a person.

@@ -576,7 +576,7 @@ def expected_positive_part(
         or count_sum(values, masses, n, true=true)
     )
     if summed is None:
-        return _gridded(values, masses, n, true=true, alone=alone, theta=theta, points=points)
+        return gridded_positive_part(values, masses, n, true=true, alone=alone, theta=theta, points=points)
     upper = min(summed.upper / n, alone.upper)  # more people never help the adversary
     return Bracket(min(summed.lower / n, upper), upper)
 
@@ -601,30 +601,16 @@ def tilted_positive_part(values: Reals, masses: Reals, n: int) -> float:
 
 
 def gridded_positive_part(
-    values: Reals, masses: Reals, n: int, *, smaller: Reals | None = None, points: int = POINTS
+    values: Reals, masses: Reals, n: int, *, true: Reals, alone: Bracket, theta: float, points: int = POINTS
 ) -> Bracket:
-    """The same by grids alone, for n at least 2 and masses above 0.
+    """The same by grids alone, for n at least 2 and masses above 0; `alone` are the ends for n = 1.
 
     Notes
     -----
     Levels = log n / log 128, rounded up. The ends hold up to the rounding of the transforms, for which `NOISE` times
     (n + sqrt(points)) of the tilted mass is charged, and of places and tilts, for which `ULP` of theta n E|G| is;
     that is measured, not proved.
-
-    Examples
-    --------
-    >>> gridded_positive_part(np.array([1.0, -2.0]), np.array([0.5, 0.5]), 2).contains(0.25)
-    True
     """
-    true = values if smaller is None else smaller
-    alone = Bracket(*(float(np.maximum(part, 0.0) @ masses) for part in (true, values)))
-    theta = saddle_point(values, masses, n)
-    return _gridded(values, masses, n, true=true, alone=alone, theta=theta, points=points)
-
-
-def _gridded(
-    values: Reals, masses: Reals, n: int, *, true: Reals, alone: Bracket, theta: float, points: int
-) -> Bracket:
     shift = _atom_near_zero(values, masses, n)  # a heavy atom that lies on the grid is not split
     tilt = ExponentialTilt(values - shift, masses, theta)
     single = min(_one_uncommon_copy(true, masses, values == shift, n), alone.upper)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice, product
+from itertools import combinations_with_replacement, islice, product
 
 import numpy as np
 
@@ -28,29 +28,39 @@ from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
 
-MOST_ATOMS = 1 << 17
-MOST_COMBINED = 1 << 22  # collections times atoms among which the worst is sought
+MOST_ATOMS, MOST_REPORTS = 1 << 13, 1 << 12  # of a law and of an attack: beyond, they are moved onto a grid
+FINER, FINEST = 0.7, 1e-9  # by which steps of that grid shrink while its places are few enough, and where they end
+MOST_COMBINED = 1 << 20  # collections among which the worst is sought
 CANDIDATES = 3  # collections of each question from which the worst of all questions is combined
 
 LawOfAll = Callable[[Sequence[BlanketLaw]], BlanketLaw]
 ExposureOfAll = Callable[[Sequence[Exposure]], Exposure]
 
 
-def combined_laws(subject: SeveralQuestions, combine: LawOfAll) -> list[BlanketLaw]:
-    """A law for every pattern of questions in which the two values differ, each once.
+def combined_laws(subject: SeveralQuestions, combine: LawOfAll, *, weights: Sequence[float] = ()) -> list[BlanketLaw]:
+    """Laws of which, for every pattern of questions in which the two values differ, one is at least as large.
+
+    Questions with the same laws, and the same of the `weights`, may be exchanged: how many of them have which counts.
 
     Raises
     ------
     UnsupportedError
-        For more patterns or atoms than are summed.
+        For more patterns than are summed.
     """
     options = [_ways(part) for part in subject.parts]
-    _check_laws(options)
+    alike: dict[tuple[float, frozenset[tuple[bool, bytes]]], list[int]] = {}
+    for q, (ways, weight) in enumerate(zip(options, weights or (1.0,) * len(options), strict=True)):
+        alike.setdefault((weight, frozenset(ways)), []).append(q)
+    _check_laws([math.comb(len(ways) + len(group) - 1, len(group)) for (_, ways), group in alike.items()])
+    order = np.argsort([q for group in alike.values() for q in group])
     found: dict[bytes, BlanketLaw] = {}
-    for chosen in product(*options):
-        if not any(differs for differs, _ in chosen):
+    for some in product(
+        *(combinations_with_replacement(options[group[0]].items(), len(group)) for group in alike.values())
+    ):
+        listed = [way for ways in some for way in ways]
+        if not any(differs for (differs, _), _ in listed):
             continue
-        law = _merged(combine([law for _, law in chosen]))
+        law = _merged(combine([listed[place][1] for place in order]))
         found.setdefault(min(law_key(law), law_key(law.mirrored)), law)
     return list(found.values())
 
@@ -72,47 +82,53 @@ def combined_exposures(subject: SeveralQuestions, combine: ExposureOfAll) -> lis
     ]
 
 
-def worst_combined(subject: SeveralQuestions, combine: LawOfAll) -> BlanketLaw:
+def worst_combined(
+    subject: SeveralQuestions, combine: LawOfAll, fold: np.ufunc, *, weights: Sequence[float] = ()
+) -> BlanketLaw:
     """The most exposed of some collections in which everybody else has common values.
 
     The victim's values may agree in a question in which everybody else's differs: that tells how many are like her.
+    The means of Z_0^2, Z_1^2 and Z_0 Z_1 are those of the questions, times `weights`, by `fold`.
     """
-    best: BlanketLaw | None = None
     known = [_collections(part) for part in subject.parts]
-    for few in (CANDIDATES + 1, 1):  # of each question as many as can be combined
+    for few in (CANDIDATES + 1, 2, 1):  # of each question as many as can be combined
         options = [[*laws[:few], *(BlanketLaw(law.z0, law.z0, law.mass) for law in laws[:few])] for laws in known]
-        atoms = math.prod(max(law.mass.size for law in laws) for laws in options)
-        if math.prod(len(laws) for laws in options) * atoms <= MOST_COMBINED:
+        if math.prod(len(laws) for laws in options) <= MOST_COMBINED:
             break
-    else:
-        options = [laws[:1] for laws in known]
-        if math.prod(laws[0].mass.size for laws in options) > MOST_ATOMS:
-            raise UnsupportedError(f"A collection is evaluated up to {MOST_ATOMS:,} kinds of reports.")
-    for chosen in product(*options):
-        law = combine(chosen)
-        best = law if best is None or law.spread > best.spread else best
-    assert best is not None
-    return _merged(best)
+    moments = [
+        weight
+        * np.array([[law.mass @ law.z0**2, law.mass @ law.z1**2, law.mass @ (law.z0 * law.z1)] for law in laws])
+        for laws, weight in zip(options, weights or (1.0,) * len(options), strict=True)
+    ]
+    first, second, both = (reduce(fold.outer, [table[:, i] for table in moments]) for i in range(3))
+    spread = first + second - 2.0 * both
+    chosen = np.unravel_index(int(spread.argmax()), spread.shape)
+    return _merged(combine([laws[int(way)] for laws, way in zip(options, chosen, strict=True)]))
 
 
-def _ways(part: Mechanism) -> list[tuple[bool, BlanketLaw]]:
-    """Laws of pairs of different values, in both orders, and of one value twice."""
+def _ways(part: Mechanism) -> dict[tuple[bool, bytes], BlanketLaw]:
+    """Laws of pairs of different values, in both orders, and of one value twice where no pair is known to be larger.
+
+    If Z_0 and Z_1 have one law, a Z_0 - b Z_1 is at least (a - b) Z_0 in convex order for all a, b >= 0: that is the
+    least of all sums with these two parts, as they are opposite there.
+    """
     found: dict[tuple[bool, bytes], BlanketLaw] = {}
     for law in pair_laws(part):
-        for one in (law, law.mirrored):
+        same = [_merged(BlanketLaw(z, z, law.mass)) for z in (law.z0, law.z1)]
+        for one in (_merged(law), _merged(law.mirrored)):
             found.setdefault((True, law_key(one)), one)
-            same = _merged(BlanketLaw(one.z0, one.z0, one.mass))
-            found.setdefault((False, law_key(same)), same)
-    return [(differs, law) for (differs, _), law in found.items()]
+        if law_key(same[0]) != law_key(same[1]):
+            for one in same:
+                found.setdefault((False, law_key(one)), one)
+    return found
 
 
-def _check_laws(options: Sequence[Sequence[tuple[bool, BlanketLaw]]]) -> None:
-    laws = math.prod(len(ways) for ways in options)
-    atoms = math.prod(max(law.mass.size for _, law in ways) for ways in options)
-    if laws > 2 * MOST_LAWS or atoms > MOST_ATOMS:
+def _check_laws(options: Sequence[int]) -> None:
+    laws = math.prod(options)
+    if laws > 2 * MOST_LAWS:
         raise UnsupportedError(
-            f"These questions have {laws:,} laws of up to {atoms:,} kinds of reports to compare, more than "
-            f"{2 * MOST_LAWS} or {MOST_ATOMS:,}; use the bound for every randomizer, stronger clones."
+            f"These questions have {laws:,} laws to compare, more than {2 * MOST_LAWS}; use the bound for every "
+            "randomizer, stronger clones."
         )
 
 
@@ -146,19 +162,61 @@ def _collections(part: Mechanism) -> list[BlanketLaw]:
 def _merged(law: BlanketLaw) -> BlanketLaw:
     """Atoms that are equal in every bit as one."""
     order = np.lexsort((law.mass, law.z1, law.z0))
-    places, atom = np.unique(np.stack([law.z0, law.z1], axis=1)[order], axis=0, return_inverse=True)
-    return BlanketLaw(places[:, 0], places[:, 1], np.bincount(atom.ravel(), law.mass[order]))
+    places, atom = np.unique((law.z0 + 1j * law.z1)[order], return_inverse=True)
+    return BlanketLaw(places.real, places.imag, np.bincount(atom, law.mass[order]))
 
 
 # Answers to several questions in one report: ratios multiply.
 
 
-def product_law(laws: Sequence[BlanketLaw]) -> BlanketLaw:
-    r"""The law of independent answers.
+ToGrid = Callable[[BlanketLaw, float], BlanketLaw]
+
+
+def product_law(laws: Sequence[BlanketLaw], to_grid: ToGrid, most: int) -> BlanketLaw:
+    r"""The law of independent answers; beyond `most` atoms one on a grid, question by question.
 
     .. math:: Z_b = \prod_q Z_b^q, \qquad \mu = \bigotimes_q \mu^q
     """
-    return BlanketLaw(*(reduce(_outer, [getattr(law, field) for law in laws]) for field in ("z0", "z1", "mass")))
+
+    def both(one: BlanketLaw, other: BlanketLaw) -> BlanketLaw:
+        fields = (_outer(getattr(one, field), getattr(other, field)) for field in ("z0", "z1", "mass"))
+        return _few_atoms(_merged(BlanketLaw(*fields)), to_grid, most)
+
+    return reduce(both, laws)
+
+
+def split_atoms(law: BlanketLaw, step: float) -> BlanketLaw:
+    """Each atom on the corners of its cell, with both means kept: so every a Z_0 - b Z_1 grows in convex order."""
+    shares, corners = [], []
+    for z in (law.z0, law.z1):
+        cell = np.floor(np.log(z) / step)
+        low, high = np.exp(step * cell), np.exp(step * (cell + 1.0))
+        right = np.clip((z - low) / (high - low), 0.0, 1.0)
+        shares.append((1.0 - right, right))
+        corners.append((cell, cell + 1.0))
+    cells = np.concatenate([corners[0][i] + 1j * corners[1][j] for i in (0, 1) for j in (0, 1)])
+    mass = np.concatenate([law.mass * shares[0][i] * shares[1][j] for i in (0, 1) for j in (0, 1)])
+    places, atom = np.unique(cells, return_inverse=True)
+    return BlanketLaw(np.exp(step * places.real), np.exp(step * places.imag), np.bincount(atom, mass))
+
+
+def gather_atoms(law: BlanketLaw, step: float) -> BlanketLaw:
+    """Reports in one cell as one, for the law of a collection: data processing."""
+    cells = np.rint(np.log(law.z0) / step) + 1j * np.rint(np.log(law.z1) / step)
+    atom = np.unique(cells, return_inverse=True)[1]
+    mass, first, second = (np.bincount(atom, law.mass * z) for z in (1.0, law.z0, law.z1))
+    return BlanketLaw(first / mass, second / mass, mass)
+
+
+def _few_atoms(law: BlanketLaw, to_grid: ToGrid, most: int) -> BlanketLaw:
+    """On the finest grid with at most `most` places, about."""
+    if law.mass.size <= most:
+        return law
+    step = float(np.ptp(np.log([law.z0, law.z1]), axis=1).max()) / (math.sqrt(most) - 1.0)
+    kept = to_grid(law, step)
+    while step > FINEST and (finer := to_grid(law, FINER * step)).mass.size <= most:
+        kept, step = finer, FINER * step
+    return kept
 
 
 def product_exposure(exposures: Sequence[Exposure]) -> Exposure:
@@ -184,8 +242,10 @@ def _outer_types(one: Reals, other: Reals) -> Reals:
 LAW = DeclaredLaw(
     JointReport,
     "several answers in one report",
-    dataset=lambda joint: worst_combined(joint, product_law),
-    uppers=lambda joint: combined_laws(joint, product_law),
+    dataset=lambda joint: worst_combined(
+        joint, lambda laws: product_law(laws, gather_atoms, MOST_REPORTS), np.multiply
+    ),
+    uppers=lambda joint: combined_laws(joint, lambda laws: product_law(laws, split_atoms, MOST_ATOMS)),
     exposures=lambda joint: combined_exposures(joint, product_exposure),
 )
 
@@ -217,8 +277,8 @@ def mixed_exposure(exposures: Sequence[Exposure], chances: Sequence[float]) -> E
 ONE_QUESTION_LAW = DeclaredLaw(
     OneQuestion,
     "one of several questions",
-    dataset=lambda one: worst_combined(one, lambda laws: mixed_law(laws, one.chances)),
-    uppers=lambda one: combined_laws(one, lambda laws: mixed_law(laws, one.chances)),
+    dataset=lambda one: worst_combined(one, lambda laws: mixed_law(laws, one.chances), np.add, weights=one.chances),
+    uppers=lambda one: combined_laws(one, lambda laws: mixed_law(laws, one.chances), weights=one.chances),
     exposures=lambda one: combined_exposures(one, lambda parts: mixed_exposure(parts, one.chances)),
 )
 
