@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from threading import Thread, enumerate as running_threads
+from threading import Thread
+from threading import enumerate as running_threads
 from time import clock_gettime, pthread_getcpuclockid, sleep, thread_time
 
 from starlette.applications import Starlette
@@ -99,16 +100,15 @@ def measure(place: Path, parts: list[list[bytes]]) -> None:
     with serving(door_alone()) as port:
         show("HTTP alone, over 32 kept connections", driven(port, file, parts[0], 32)["the loop"], bare)
     with serving(shuffler_app(service)) as port:
-        step(
-            "open, verify, look up in the roster", lambda: [shuffler.check(m, service.clock.now()) for m in parts[0]]
-        )
+        check, now = shuffler.check, service.clock.now
+        step("open, verify, look up in the roster", lambda: [check(m, now()) for m in parts[0]])
         for size in GROUPS:
-            found = [shuffler.check(message, service.clock.now()) for message in parts.pop()]
+            found = [check(message, now()) for message in parts.pop()]
             checked = [each for each in found if isinstance(each, CheckedReport)]
             groups = [checked[at : at + size] for at in range(0, count, size)]
             step(
                 f"seal, and write in transactions of {size}",
-                lambda: [shuffler.commit(group, service.clock.now()) for group in groups],
+                lambda groups=groups: [shuffler.commit(group, now()) for group in groups],
             )
         step("sign the answer", lambda: [shuffler.answer(m, Reply(ACCEPTED)) for m in parts[0]])
         for connections in CONNECTIONS:
@@ -123,7 +123,7 @@ def measure(place: Path, parts: list[list[bytes]]) -> None:
 def main() -> None:
     """Print the processor time of a report, step by step, beside that of a bare loop."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reports", type=int, default=2000, help="for each figure, a multiple of a hundred")
+    parser.add_argument("--reports", type=int, default=1000, help="for each figure, a multiple of a hundred")
     parser.add_argument("--drive", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.drive:
