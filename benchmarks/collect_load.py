@@ -220,14 +220,20 @@ class Load:
 def prepare(folder: Path, *, slices: int, size: int, timed: int = 0) -> Load:
     """Keys, campaign, roster and configuration in `folder`, and the messages."""
     counts = [size * GROUP] * slices + [timed]
-    rounds = schedule(1, period=1e7, start=datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1))
-    world = ThrowawayCampaign.of({**COMMUTE, "rounds": rounds}, sum(counts))
-    write(world, folder)
+    world = founded(folder, sum(counts))
     campaign = world.campaign
     report = plain(campaign, campaign.mechanism.encode(1))
     sealed = (seal(campaign, 1, report, device.signing) for device in world.devices if device.signing)
     parts = [[next(sealed) for _ in range(count)] for count in counts]
     return Load(parts[:-1], parts[-1])
+
+
+def founded(folder: Path, devices: int) -> ThrowawayCampaign:
+    """A campaign of so many devices, whose one round runs, and the files that a shuffler starts with."""
+    rounds = schedule(1, period=1e7, start=datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1))
+    world = ThrowawayCampaign.of({**COMMUTE, "rounds": rounds}, devices)
+    write(world, folder)
+    return world
 
 
 def write(world: ThrowawayCampaign, folder: Path) -> None:

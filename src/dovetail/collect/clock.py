@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +24,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The system's clock."""
+    """The system's clock; no process outlives the boot whose name it has read."""
 
     def now(self) -> float:
         return time.time()
@@ -32,6 +33,10 @@ class SystemClock:
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     def boot(self) -> str:
+        return self._boot
+
+    @cached_property
+    def _boot(self) -> str:
         try:
             return _BOOT.read_text(encoding="ascii").strip()
         except OSError:

@@ -14,6 +14,7 @@ import pytest
 from tests.collect.analyzer import world as analysis
 from tests.collect.analyzer.test_app import TOKENS, Client, problem
 from tests.collect.analyzer.world import World, batch, campaign, seal
+from tests.waiting import PATIENCE, until
 
 from dovetail.collect.analyzer import batch_intake as arriving_parts
 from dovetail.collect.analyzer.analyzer import Analyzer
@@ -313,15 +314,32 @@ def test_the_parts_of_a_batch_go_over_http(one: World) -> None:
 def test_however_many_parts_come_at_once_one_of_them_is_in_memory(
     one: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, under_way, seen = one.analyzer.parts.keep, list[int](), list[int]()
+    real, arrived, in_memory, seen = one.analyzer.parts.keep, list[bytes](), list[bytes](), list[int]()
+    loops = list[asyncio.AbstractEventLoop]()
+
+    class Spool(BytesIO):
+        def write(self, piece: Any) -> int:
+            arrived.extend([bytes(piece)] if piece else [])  # a stream ends with an empty one
+            return super().write(piece)
+
+        def read(self, size: int | None = -1) -> bytes:
+            in_memory.append(super().read(size))
+            seen.append(len(in_memory))
+            return in_memory[-1]
+
+    async def turn() -> None:
+        """One of the loop, in which each request goes as far as it may."""
 
     def keep(batch: str, number: int, body: bytes) -> None:
-        under_way.append(number)
-        seen.append(len(under_way))
+        if len(seen) == 1:
+            until(lambda: len(arrived) >= 12)
+            for _ in range(100):
+                asyncio.run_coroutine_threadsafe(turn(), loops[0]).result(PATIENCE)
         real(batch, number, body)
-        under_way.remove(number)
+        in_memory.pop()
 
     async def everything() -> list[int]:
+        loops.append(asyncio.get_running_loop())
         transport = httpx.ASGITransport(app=analyzer_app(one.analyzer, tokens=TOKENS))
         async with httpx.AsyncClient(transport=transport, base_url="http://analyzer") as client:
             asked = [client.put(f"/v1/batches/{ID}/parts/{i % 3}", content=BODIES[i % 3]) for i in range(12)]
@@ -329,5 +347,6 @@ def test_however_many_parts_come_at_once_one_of_them_is_in_memory(
 
     offer(one)
     monkeypatch.setattr(one.analyzer.parts, "keep", keep)
+    monkeypatch.setattr(one.analyzer, "spool", lambda _: Spool())
     assert asyncio.run(everything()) == [200] * 12 and seen == [1] * 12
     assert offer(one) == []
