@@ -1,8 +1,8 @@
 """MST and AIM of the package dpmm on the people of this study: what one who reads every answer makes of them.
 
-The package is none of ours, and takes an environment of its own:
+The package is none of ours, pins few of its own dependencies, and takes an environment of its own:
 
-    python -m venv central && central/bin/pip install dpmm==0.1.9
+    python -m venv central && central/bin/pip install dpmm==0.1.9 pandas==2.1.0 numpy==1.26.4 scipy==1.17.1
     central/bin/python studies/synthetic_table/central.py out/people.csv mst 1
 
 `people.csv` is written by `dovetail study synthetic_table --full --out out`; the last number is the seed. It prints

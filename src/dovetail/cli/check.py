@@ -19,7 +19,7 @@ from dovetail.core.settings import split_names
 
 if TYPE_CHECKING:
     from dovetail.table.check import TableCheck
-    from dovetail.table.columns import Declared, Fix
+    from dovetail.table.columns import Declared, Fix, Problem
 
 _STOPPED = 1
 _TITLES = {
@@ -149,7 +149,19 @@ def _check(
     text, left = complete(write_configuration(found, target), planned, list(asked.public))
     found = replace(found, problems=(*left, *found.problems))
     write_text(target, _marked(text), force=force)
+    if "question" in planned and not found.stops:
+        found = replace(found, problems=(*_of_question(target), *found.problems))
     _tell(found, target, strict=strict, full=full, as_json=as_json)
+
+
+def _of_question(config: Path) -> Iterator[Problem]:
+    """Yield what stops a run or drowns it that the private column alone does not tell: of further columns."""
+    from dovetail.job.check_config import check_config
+    from dovetail.table.columns import Status
+
+    for one in check_config(config).problems:
+        if one.status == Status.STOPS or (one.status == Status.NOTE and one.where == "configuration"):
+            yield one
 
 
 def _check_config(config: Path, decided: list[str], *, strict: bool, full: bool, as_json: bool) -> None:

@@ -225,7 +225,10 @@ def _not_there(frame: pl.DataFrame, name: str) -> Iterator[Problem]:
     if name not in frame.columns:
         hint = nearest(name, frame.columns).rstrip(".")
         yield Problem(
-            f"the table has no such column{hint}", column_called(name), "correct the name in [data]", Status.STOPS
+            f"the table has no such column{hint}",
+            column_called(name),
+            "correct the name in the configuration",
+            Status.STOPS,
         )
     elif not is_plain(frame.schema[name]):
         yield Problem(

@@ -125,7 +125,13 @@ def complete(text: str, plan: Mapping[str, Any], public: Sequence[str]) -> tuple
     open_ = [key for name in ("question", "shuffle") for key in _open(document.get(name, {}), name)]
     return tomlkit.dumps(document), [
         *(
-            Problem(f"the plan leaves `{key}` open", "configuration", "name the column there", Status.STOPS)
+            Problem(
+                f"the plan leaves `{key}` open",
+                "configuration",
+                "name the column there",
+                Status.STOPS,
+                (choose("such as", **{key: "COLUMN"}),) if key.startswith("question.") else (),
+            )
             for key in open_
         ),
         *_without_a_word(data, plan),
@@ -162,7 +168,7 @@ def _open(section: Mapping[str, Any], name: str) -> Iterator[str]:
     for key, value in section.items():
         if isinstance(value, Mapping):
             yield from _open(value, f"{name}.{key}")
-        elif value == _FILL_IN:
+        elif isinstance(value, str) and value.startswith(_FILL_IN):
             yield f"{name}.{key}"
 
 

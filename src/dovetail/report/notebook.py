@@ -19,6 +19,7 @@ from dovetail.report.tables import (
     Table,
     attack_rows,
     estimate_table,
+    pair_table,
     question_documents,
     question_parts,
     shows_truth,
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 QUESTION = "question"  # what estimates of several columns are by
+MOST_PAIRS = 12  # of columns that are told of
 _COLUMNS = ("value", "standard_error", "population_error")
 
 
 def show_report(report: Any) -> Display:
     """A `PrivacyReport` in words: what it promises, what leaks, what was learned."""
     document = report.document()
-    metrics = summarize_metrics(document)
+    metrics, pairs = summarize_metrics(document), pair_table(document)
     headlines = "; ".join(f"{one.name.lower()} {one.headline}" for one in metrics if one.headline)
     table = series_table(document) if is_stream(document) else _learned(document)
     return Display(
@@ -47,6 +49,7 @@ def show_report(report: Any) -> Display:
         facts=[
             *((line.name, line.words) for line in verdict(document)),
             *((one.name, f"{one.headline}: {one.meaning}".removeprefix(": ")) for one in metrics),
+            *((who, f"mutual information {told}, p of independence {p}") for who, told, p in pairs.rows[:MOST_PAIRS]),
         ],
         grid=Grid(table.columns, table.rows),
         warnings=(mark,) if (mark := banner(document)) else (),

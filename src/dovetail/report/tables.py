@@ -605,10 +605,13 @@ def _setting(document: Document) -> Iterator[str]:
     if is_stream(document):
         rounds = document["rounds"]
         who = f"{rounds['reports']:,} reports of {rounds['devices']:,} devices in {rounds['rounds']:,} rounds"
-    yield f"{who}, one private column: {collection['private']} ({kind})."
+    columns = len(collection.get("columns", ())) or 1
+    asked = "one private column" if columns == 1 else f"{columns} private columns"
+    yield f"{who}, {asked}: {collection['private']} ({kind})."
     if has_dummies(document["central"]) and not math.isfinite(float(document["local"]["epsilon"])):
         measure = document["estimates"]["measure"]
-        learned = "shares are" if measure == "share" else f"{measure} is"
+        many = measure == "share" or len(document["estimates"]["overall"].get("labels", ())) > 1
+        learned = f"{measure}s are" if many else f"{measure} is"
         mixes = {
             "shuffler": "the shuffler mixes them, adds dummies",
             "users": "by chance with a dummy beside them, the shuffler mixes all messages",
@@ -674,16 +677,20 @@ def _estimated(document: Document) -> Iterator[str]:
     if missing_reason(overall) is None:
         unit, place = Unit.of(measure), headline_place(document)
         error = overall["standard_error"][place]
-        over = " over all rounds" if is_stream(document) else ""
-        what = f"share of “{overall['labels'][place]}”" if measure == "share" else f"{measure}{over}"
+        over = " over all rounds" if is_stream(document) and measure != "share" else ""
+        named = measure == "share" or len(overall["labels"]) > 1
+        of = " of" if measure == "share" else ""
+        what = f"{measure}{of} “{overall['labels'][place]}”" if named else measure
         yield (
-            f"The estimated {what} is {unit(overall['possible'][place], error)}, with a "
+            f"The estimated {what}{over} is {unit(overall['possible'][place], error)}, with a "
             f"{percent(document['estimates']['level'])} interval from "
             f"{unit.interval(overall['interval'][place], error)}."
         )
 
 
 def headline_place(document: Document) -> int:
-    """The component to quote: the second of two answers, else the largest."""
+    """The component to quote: the second of two, else the largest share, or the number in the middle."""
     values = document["estimates"]["overall"]["possible"]
-    return 1 if len(values) == 2 else max(range(len(values)), key=lambda place: float(values[place]))
+    if len(values) == 2 or document["estimates"]["measure"] != "share":
+        return len(values) // 2
+    return max(range(len(values)), key=lambda place: float(values[place]))

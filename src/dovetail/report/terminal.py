@@ -38,6 +38,7 @@ from dovetail.report.tables import (
     is_vector,
     learnability_table,
     median_error,
+    pair_table,
     question_documents,
     question_parts,
     summary,
@@ -139,8 +140,10 @@ def _estimates_of(document: Document, name: str, estimates: Document) -> Iterato
         return
     overall, unit = estimates["overall"], Unit.of(estimates["measure"])
     error, values = median_error([overall]), overall["possible"]
-    largest = sorted(range(len(values)), key=lambda place: -float(values[place]))
-    for place in [headline_place(document)] if name else largest[:FEW]:
+    middle = max(0, headline_place(document) - FEW // 2)
+    largest = sorted(range(len(values)), key=lambda place: -float(values[place]))[:FEW]
+    shown = largest if estimates["measure"] == "share" else range(len(values))[middle : middle + FEW]
+    for place in [headline_place(document)] if name else shown:
         label = str(overall["labels"][place])
         what = f"{name}: {label}" if name and estimates["measure"] == "share" else name or label
         yield (
@@ -203,6 +206,8 @@ def print_report(document: Document, console: Console) -> None:
         _print_list(f"What {part.name} tells", part.lines, console)
     if not several:
         _print_table("What was learned", estimate_table(document), console)
+        if (pairs := pair_table(document)).rows:
+            _print_table("How columns go together", pairs, console)
     if is_stream(document):
         _print_table("Round by round", series_table(document), console)
         _print_table("Windows", window_table(document), console)
