@@ -15,6 +15,7 @@ from tests.waiting import PATIENCE, until
 
 import dovetail as dt
 from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.account.gaussian_dummies import message_for
 from dovetail.cli.collect.query import _rows
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.terms import asked_of, question_about, require_same_terms
@@ -52,8 +53,10 @@ def document(
     delta: float = 1e-2,
 ) -> dict[str, Any]:
     question = question_about(ask, HEIGHT, settings, name="a test")
-    k, symbols = question.domain["k"], question.symbols
-    asked = asked_of(question, private="height", settings=settings, k=k)
+    k: Any = question.domain.get("k")
+    symbols = question.symbols
+    digits = 3 if ask == "number" else 0
+    asked = asked_of(question, private="height", settings=settings, k=k, digits=digits)
     found: dict[str, Any] = {
         "schema_version": 1,
         "id": "body",
@@ -67,6 +70,11 @@ def document(
         return found
     found["randomizer"] = {"name": "none", "k": k}
     found["promise"] |= {"trust": trust, "device_budget": 400.0}
+    if ask == "number":
+        law = message_for(weights=(1, 3, 9), epsilon=8.0, delta=delta)
+        found["randomizer"]["k"] = asked.size
+        found["dummies"] = {"epsilon": 8.0, "delta": delta, "variance": str(law.scale), "reaches": law.reaches}
+        return found
     if trust == "users":
         rate = user_dummies_for(k=k, epsilon=8.0, delta=delta, honest=people, symbols=symbols).rate
         found["dummies"] = {"epsilon": 8.0, "delta": delta, "rate": rate}
@@ -124,6 +132,8 @@ def test_several_values_are_read_from_one_line() -> None:
         ("mqtt", "covariance", WEIGHT, "shuffler", 40, False),
         ("http", "covariance", WEIGHT, "shuffler", 40, True),
         ("mqtt", "covariance", WEIGHT, "shuffler", 40, True),
+        ("http", "number", {}, "shuffler", 40, False),
+        ("mqtt", "number", {}, "shuffler", 40, False),
         ("http", "correlation", FINE, "users", 48, False),
         ("http", "regression", {"others": "weight = 50..100", "points": 2}, "users", 120, False),
     ],
@@ -154,7 +164,8 @@ def test_how_two_numbers_go_together_is_asked_over_the_network(
         for slot in range(people):
             limit(site.device(slot), total=400.0, per_question=400.0)
             with open_device(campaign, site.device(slot), via=via, trust=trust) as device:
-                assert submit(device, held[slot], 1, patience=PATIENCE).state == "accepted"
+                answer = held[slot]["height"] if ask == "number" else held[slot]
+                assert submit(device, answer, 1, patience=PATIENCE).state == "accepted"
 
         def told() -> Any:
             headers = {"Authorization": f"Bearer {site.token}"}
@@ -163,7 +174,8 @@ def test_how_two_numbers_go_together_is_asked_over_the_network(
         (found,) = until(told)
     assert found["measure"] == QUESTIONS[ask].measure and found["n"] == people
     (group,) = found["groups"]
-    truth = question_about(ask, HEIGHT, settings, name="a test").truth(np.array([list(one.values()) for one in held]))
+    values = np.array([list(one.values()) for one in held])
+    truth = question_about(ask, HEIGHT, settings, name="a test").truth(values[:, 0] if ask == "number" else values)
     assert (np.abs(np.subtract(group["value"], truth)) < 6.0 * np.array(group["standard_error"])).all()
     assert ask != "correlation" or group["value"][0] > LEAST
 

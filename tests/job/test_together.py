@@ -32,7 +32,7 @@ TABLE = pl.DataFrame(
     }
 )
 CELLS = list(table())
-ALLOWED = 804
+ALLOWED = 816
 
 
 NUMBER = {"lower": 140.0, "upper": 200.0}
@@ -49,10 +49,17 @@ def config_of(one: Choices) -> dict[str, Any]:
     return questions_of(one) if one.question in SEVERAL else question_of(one)
 
 
+def names_of(one: Choices) -> tuple[str, str]:
+    """Shares beside a mean; beside a covariance where a mean does not go; two means where shares do not."""
+    if one.noise == "digits":
+        return "number", "number"
+    return "shares", "covariance" if one.noise in ("classes", "sparse") else "number"
+
+
 def questions_of(one: Choices) -> dict[str, Any]:
-    """Shares beside a mean, or beside a covariance where a mean does not go."""
-    second = "covariance" if one.noise == "classes" else "number"
-    each = [question_of(replace(one, question=name)) for name in ("shares", second)]
+    each = [question_of(replace(one, question=name)) for name in names_of(one)]
+    if one.noise == "digits":
+        each[1]["data"] |= {"private": "weight", "lower": 50.0, "upper": 100.0}
     asked = [
         {
             "column": single["data"].pop("private"),
@@ -116,8 +123,7 @@ def expect_a_report(report: Any, one: Choices) -> None:
     document = report.document()
     each = [(one.question, document["estimates"])]
     if one.question in SEVERAL:
-        names = ("shares", "covariance" if one.noise == "classes" else "number")
-        each = [(name, asked["estimates"]) for name, asked in zip(names, document["questions"], strict=True)]
+        each = [(name, asked["estimates"]) for name, asked in zip(names_of(one), document["questions"], strict=True)]
     for name, estimates in each:
         assert np.isfinite(estimates["overall"]["value"]).all()
         assert np.isfinite(estimates["overall"]["standard_error"]).all()

@@ -23,7 +23,7 @@ MOST_VALUES = 32
 MOST_SYMBOLS = 256
 MOST_LENGTH = 1 << 16
 MOST_PLACES = 1 << 24
-ROUNDINGS = ("list", "bins", "ends", "even", "spline", "gaps")
+ROUNDINGS = ("list", "bins", "ends", "even", "digits", "spline", "gaps")
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ class Part:
     of : names of values, one or two.
     rounding : "list", the place of a category; "bins", the even bin that holds a number, one of `bins` joined to
     `points`; "ends", the one between two of `ends`; "even", one of the two points of an even grid around it, right on
-    average; "spline", one of the three points around it, whose squares are right on average too. The grid of a spline
-    reaches half a step beyond the range. "gaps", as "even" among all but the last of the points, which stands for no
-    answer.
+    average; "digits", the same where `points` are a power of three and each ternary digit of the place is sent by
+    itself, the last one first; "spline", one of the three points around it, whose squares are right on average too.
+    The grid of a spline reaches half a step beyond the range. "gaps", as "even" among all but the last of the points,
+    which stands for no answer.
     """
 
     of: tuple[str, ...]
@@ -108,14 +109,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Symbol:
-    """Places numbered together: the last one counts fastest."""
+    """Places numbered together: the last one counts fastest. Of digits so many symbols, numbered through."""
 
     parts: tuple[Part, ...]
 
     @property
     def size(self) -> int:
         """How many different ones there are."""
-        return prod(part.points for part in self.parts)
+        return 3 * self.digits or prod(part.points for part in self.parts)
+
+    @property
+    def digits(self) -> int:
+        """How many ternary digits are sent instead of one symbol; 0 where one is."""
+        return ternary_digits(self.parts[0].points) if self.parts[0].rounding == "digits" else 0
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,16 @@ class Asked:
     def size(self) -> int:
         """How many different symbols there are."""
         return sum(one.size for one in self.symbols)
+
+    @property
+    def sent(self) -> int:
+        """How many symbols a person sends; 0 where the mechanism takes what she holds."""
+        return sum(one.digits or 1 for one in self.symbols)
+
+    @property
+    def digits(self) -> int:
+        """How many of them are ternary digits of one number; 0 where none are."""
+        return sum(one.digits for one in self.symbols)
 
     def check(self, given: Any) -> tuple[Any, ...]:
         """The values of a person in their order, from a mapping by name, a sequence, or one value by itself."""
@@ -164,7 +180,10 @@ class Asked:
             place = 0
             for part in each.parts:
                 place = place * part.points + part.place(values, held, words)
-            found.append(first + place)
+            if each.digits:
+                found += [first + 3 * digit + place // 3**digit % 3 for digit in range(each.digits)]
+            else:
+                found.append(first + place)
             first += each.size
         return found
 
@@ -263,12 +282,15 @@ def _read_one(section: Section, question: str) -> Asked:
     )
     section.finish()
     found = Asked(question, dict(sorted(settings.items())), values, symbols)
-    if len(symbols) > MOST_SYMBOLS or any(not one.parts for one in symbols) or found.size > MOST_PLACES:
+    if any(not one.parts for one in symbols) or found.sent > MOST_SYMBOLS or found.size > MOST_PLACES:
         raise ConfigError(
             f"`asks.symbols` must be at most {MOST_SYMBOLS} lists of parts, with {MOST_PLACES:,} places together."
         )
     if any(one.length for one in values) and (symbols or len(values) > 1):
         raise ConfigError("an array of `asks.values` stands alone, and without `asks.symbols`.")
+    parts = [part for one in symbols for part in one.parts]
+    if len(parts) > 1 and any(part.rounding == "digits" for part in parts):
+        raise ConfigError('a part of `asks.symbols` with rounding "digits" stands alone.')
     if not symbols and (len(values) > 1 or values[0].categories):
         raise ConfigError("`asks.symbols` may be left out for one number or one array alone.")
     return found
@@ -307,12 +329,25 @@ def _part(section: Section, known: Mapping[str, Value]) -> Part:
         "bins": len(of) == 1 and not any(listed) and part.bins % part.points == 0,
         "ends": len(of) == 1 and not any(listed) and _are_ends(part, known[of[0]]),
         "even": 1 <= len(of) <= 2 and not any(listed) and part.points >= 2,
+        "digits": len(of) == 1 and not any(listed) and 3 ** ternary_digits(part.points) == part.points >= 3,
         "spline": len(of) == 1 and not any(listed) and part.points >= 3,
         "gaps": len(of) == 1 and all(gaps) and part.points >= 3,
     }
     if not fits[rounding] or (any(gaps) and rounding != "gaps"):
         raise ConfigError(f"a part of `asks.symbols` of {', '.join(of)} does not go with rounding {rounding!r}.")
     return part
+
+
+def ternary_digits(points: int) -> int:
+    """The largest J for which 3^J is at most `points`.
+
+    >>> [ternary_digits(points) for points in (2, 3, 8, 9, 243)]
+    [0, 1, 1, 2, 5]
+    """
+    found = 0
+    while 3 ** (found + 1) <= points:
+        found += 1
+    return found
 
 
 def _are_ends(part: Part, value: Value) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 from dovetail_protocol import dummies as dummies_rules
 from dovetail_protocol.asked import Asked, AskedTogether, read_asked
 from dovetail_protocol.budget import affordable
-from dovetail_protocol.dummies import CAP, DummiesRule, SentRule, Unrandomized, require_people
+from dovetail_protocol.dummies import CAP, DigitsRule, DummiesRule, SentRule, Unrandomized, require_people
 from dovetail_protocol.endpoint import signed_place
 from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
@@ -169,7 +169,7 @@ class Campaign:
         if self.sent is not None:
             return self.sent.epsilon
         if self.dummies is not None and self.open:
-            return self.symbols * self.dummies.epsilon
+            return self.dummies.charged(self.symbols)[0]
         return self.mechanism.epsilon
 
     @property
@@ -177,7 +177,7 @@ class Campaign:
         """The delta with which a report costs no more than `charged`; 0 for a local promise."""
         if self.sent is not None:
             return self.sent.delta
-        return self.symbols * self.dummies.delta if self.dummies is not None and self.open else 0.0
+        return self.dummies.charged(self.symbols)[1] if self.dummies is not None and self.open else 0.0
 
     @property
     def open(self) -> bool:
@@ -187,7 +187,7 @@ class Campaign:
     @property
     def symbols(self) -> int:
         """Answers of one person, each of which is randomized and sealed by itself."""
-        return max(1, len(self.asked.symbols)) if self.asked else 1
+        return max(1, self.asked.sent) if self.asked else 1
 
     @property
     def entries(self) -> int:
@@ -495,6 +495,13 @@ def _agree_on_symbols(campaign: Campaign) -> None:
     """Refuse symbols that the mechanism does not take, or that would each cost a share of the local budget."""
     k = getattr(campaign.mechanism, "k", None)
     asked, length = campaign.asked, getattr(campaign.mechanism, "d", 0)
+    digits = 0 if asked is None else asked.digits
+    laws = len(campaign.dummies.reaches) if isinstance(campaign.dummies, DigitsRule) else 0
+    if digits != laws:
+        raise ConfigError(
+            f"`dummies.reaches` are of the digits of a number, one for each: [asks] sends {digits} digits, and they "
+            f"are {laws}."
+        )
     if asked is None:
         if length:
             raise ConfigError(f"{campaign.mechanism.name} takes an array: [asks] must say of what.")
@@ -519,7 +526,7 @@ def _agree_on_symbols(campaign: Campaign) -> None:
                 f"[asks] makes no symbols: `lower` and `upper` of the value {value.name!r} must then be those of "
                 "[randomizer], and everybody must have a number."
             )
-    if campaign.symbols > 1 and not campaign.open:
+    if (campaign.symbols > 1 or digits) and not campaign.open:
         raise ConfigError(
             '[asks] with several symbols of a person goes with dummies and `randomizer.name` = "none": under local '
             "noise each symbol would cost a share of the budget."

@@ -147,6 +147,24 @@ class DummiesRule:
         """`kept` and `more` of `SparseRule`; None where every report is in its batch."""
         return None
 
+    def charged(self, symbols: int) -> tuple[float, float]:
+        """What a batch costs a person who sends so many symbols: epsilon and delta."""
+        return symbols * self.epsilon, symbols * self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitsRule(DummiesRule):
+    """Gaussian dummies of the ternary digits of a number, with epsilon and delta of all of them together.
+
+    reaches : dummies on average of each symbol of a digit, from the last digit on; `reach` is the first of them.
+    variance : of the last digit; of the one before it a third, and so on.
+    """
+
+    reaches: tuple[int, ...]
+
+    def charged(self, symbols: int) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
 
 @dataclass(frozen=True, kw_only=True)
 class SparseRule(DummiesRule):
@@ -205,8 +223,11 @@ def read_dummies(section: Section, trust: str) -> tuple[DummiesRule | None, Sent
         more = _rate(section.positive("more"), "more")
         section.finish()
         return SparseRule(epsilon=epsilon, delta=0.0, reach=0, kept=_rate(kept, "kept"), more=more), None
-    delta, added = section.probability("delta"), None
-    if trust == "shuffler":
+    delta = section.probability("delta")
+    added: DummiesRule | None = None
+    if trust == "shuffler" and (reaches := section.wholes("reaches", least=1)):
+        added = DigitsRule(epsilon, delta, reaches[0], _variance(section.text("variance")), reaches=reaches)
+    elif trust == "shuffler":
         added = DummiesRule(epsilon, delta, section.whole("reach", least=1), _variance(section.text("variance", "")))
     sent = SentRule(epsilon, delta, _rate(section.positive("rate"))) if trust == "users" else None
     section.finish()

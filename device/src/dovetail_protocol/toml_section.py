@@ -59,6 +59,16 @@ class Section:
         except ParameterError as error:
             raise ConfigError(str(error)) from None
 
+    def wholes(self, key: str, *, least: int) -> tuple[int, ...]:
+        """A list of whole numbers; empty if absent."""
+        found = self._take(key, [])
+        if not isinstance(found, list):
+            raise ConfigError(f"`{self._path(key)}` must be a list of whole numbers.")
+        try:
+            return tuple(checks.whole(self._path(key), item, least=least) for item in found)
+        except ParameterError as error:
+            raise ConfigError(str(error)) from None
+
     def names(self, key: str) -> tuple[str, ...]:
         """One text, or two that may be the same."""
         found = self._take(key, _MISSING)

@@ -52,9 +52,10 @@ class Header:
     dropped : valid reports of these rounds that are not in the batch, by reason, as the campaign's rules have it.
     people : where there are dummies: distinct devices. Where people send them each sent as many entries.
     dummies : where the shuffler adds them: the law of all entries but one of each device, as numerator, denominator
-        and reach of `TruncatedGeometric`, and 2 behind those of `TruncatedGaussian`. Of sparse ones: with which
-        probability a report is among the entries, and a symbol gets one dummy more, as numerators of the third
-        number, and 0. How many of each symbol there are, and how many reports are left out, stands nowhere.
+        and reach of `TruncatedGeometric`, and 2 behind those of `TruncatedGaussian`, and the reaches of the other
+        digits behind those of the last one of a number. Of sparse ones: with which probability a report is among the
+        entries, and a symbol gets one dummy more, as numerators of the third number, and 0. How many of each symbol
+        there are, and how many reports are left out, stands nowhere.
     parts : how many there are, where the batch goes in parts.
     classes : where people have different epsilons: how many of them are of each class, from the smallest epsilon on.
     """
@@ -131,7 +132,8 @@ class Header:
             return _whole(self.people, 1) and self.count % self.people == 0 and self.count >= CAP * self.people
         law = all(_whole(number, 1) for number in self.dummies[:3]) and len(self.dummies) >= 3
         by_chance = self.dummies[3:] == (BY_CHANCE,)
-        law = law and (by_chance or self.dummies[3:] in ((), (SQUARED,)))
+        more = self.dummies[4:]
+        law = law and (by_chance or self.dummies[3:4] in ((), (SQUARED,))) and all(_whole(one, 1) for one in more)
         return law and _whole(self.people, 0) and (by_chance or self.people <= self.count)
 
 

@@ -99,7 +99,6 @@ class Noise(Declared):
     unfit: ClassVar[Mapping[str, str]] = NO_VECTORS  # what a question may need that this noise cannot carry, and why
     unattacked: ClassVar[str] = ""  # why no attack is mounted on its batches; empty where `explained` says how
     lacks: ClassVar[Mapping[str, str]] = {}  # what a question may need that nobody has built here
-    alone: ClassVar[str] = ""  # why it goes with one question; empty where several may be asked at once
     sends: ClassVar[str] = ""  # what a device does with an answer, where its randomizer does not say so by itself
     mixes: ClassVar[str] = ""  # what the shuffler does beside mixing, for the report
     several: ClassVar[bool] = False  # whether a person may send several symbols

@@ -610,6 +610,7 @@ class QuestionsCollection:
             n=self.n,
             shuffler=self.shuffler.name,
             dummies=max(part.noise.most_added(part.people) for part in self.parts),
+            dropped=min(part.noise.most_dropped(part.people) for part in self.parts),
         )
 
     def identity(self) -> pl.DataFrame:

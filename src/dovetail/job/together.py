@@ -94,7 +94,6 @@ class Choices:
         campaign = self.engine == CAMPAIGN
         needs = "" if asked is None else asked.needs
         yield noise.lacks.get(needs, ""), needs in noise.lacks
-        yield f"{noise.label} goes with one question: {noise.alone}", asked is None and bool(noise.alone)
         yield (
             f"{noise.label} goes with answers that are sent by themselves: dummies and classes are of the answers to "
             "one question, of whom it is known how many people gave one",

@@ -66,9 +66,7 @@ class DigitNoise(Noise):
     unattacked: ClassVar[str] = "digits are mixed each by itself: who sent which of several messages is not weighed"
     unfit: ClassVar[Mapping[str, str]] = {"frequency": "digits carry the mean of a number, and no answer of a list"}
     lacks: ClassVar[Mapping[str, str]] = {"vector": "digits carry the mean of one number"}
-    alone: ClassVar[str] = "its messages are the digits of one number"
     estimator: ClassVar[dict[str, str] | Missing] = Missing("counts with dummies have one estimator")
-    uncollected: ClassVar[str] = "its file states one law of dummies for all symbols, and each digit needs its own"
     mixes: ClassVar[str] = " It mixes each digit by itself and adds dummies of every one."
     sends: ClassVar[str] = "rounds its number at random to a public grid and sends each digit of its place by itself"
 

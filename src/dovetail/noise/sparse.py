@@ -48,7 +48,6 @@ class SparseNoise(DummyNoise):
     lacks: ClassVar[Mapping[str, str]] = {
         "mean": "sparse dummies go with answers of a list: reports that are kept by chance are a sample of a mean",
     }
-    alone: ClassVar[str] = "reports are dropped by chance, and several questions have one of each person"
     mixes: ClassVar[str] = " It drops reports by chance, and adds dummies of few answers."
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from tests.job.test_together import CELLS, question_of, table_of
 from tests.statistics import rng_of
 
 from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.account.gaussian_dummies import message_for
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
@@ -80,7 +81,9 @@ def made(one: Choices, n: int, shuffle: str = "") -> tuple[Campaign, Question]:
     mean, dummies = question.needs == "mean", one.noise not in ("local", "classes")
     k = 9 if dummies and (mean or question.of_arrays) else question.domain.get("k")
     own = settings.question.settings_of(settings.question_kind) if settings.question.ask else {}
-    asked = asked_of(question, private=settings.data.private, settings=own, k=k)
+    digits = 2 if one.noise == "digits" else 0
+    asked = asked_of(question, private=settings.data.private, settings=own, k=k, digits=digits)
+    k = 3 * digits or k
     randomizer = {"name": "krr", "k": k, "epsilon": 2.0}
     if mean and not dummies:
         randomizer = {"name": "laplace", **question.column, "epsilon": 2.0, "grid": 1.0}
@@ -96,6 +99,10 @@ def made(one: Choices, n: int, shuffle: str = "") -> tuple[Campaign, Question]:
         if trust == "users":
             rate = user_dummies_for(k=k or 0, epsilon=EPSILON, delta=DELTA, honest=n, symbols=question.symbols).rate
             rest += section("dummies", {"epsilon": EPSILON, "delta": DELTA, "rate": rate})
+        elif one.noise == "digits":
+            both = message_for(weights=(1, 3), epsilon=EPSILON, delta=DELTA)
+            of_all = {"epsilon": EPSILON, "delta": DELTA, "variance": str(both.scale)}
+            rest += section("dummies", {**of_all, "reaches": both.reaches})
         elif one.noise == "sparse":
             few = SparseDummies(k or 0, EPSILON)
             rest += section("dummies", {"epsilon": EPSILON, "kept": float(few.kept), "more": float(few.more)})

@@ -13,6 +13,7 @@ import tomlkit
 import typer
 
 from dovetail.account.compose import Composition
+from dovetail.account.gaussian_dummies import Message
 from dovetail.cli.collect.keys import read_public, read_token_keys, write
 from dovetail.cli.options import as_whole, chosen, given, settings_group
 from dovetail.cli.output import Facts, Force, Json, Paste, print_json, show, write_whole
@@ -115,12 +116,14 @@ class AskOptions:
         str | None, typer.Option(help="With --ask nonresponse: what no answer is called. Default: no answer.")
     ] = None
 
-    def made(self, settings: Any, randomizer: RandomizerOptions, *, trust: str) -> tuple[Question, Asked] | None:
+    def made(
+        self, settings: Any, randomizer: RandomizerOptions, *, trust: str, digits: int
+    ) -> tuple[Question, Asked] | None:
         """The question, and `[asks]`; None without --ask."""
         own = chosen(settings)
         if self.ask is None:
-            if own:
-                raise ParameterError(f"--{next(iter(own)).replace('_', '-')} goes with --ask.")
+            if own or digits:
+                raise ParameterError(f"--{next(iter(own), 'digits').replace('_', '-')} goes with --ask.")
             return None
         names = split_names(randomizer.categories)
         column: dict[str, Any] = (
@@ -135,10 +138,12 @@ class AskOptions:
             raise ParameterError(f"--ask {self.ask} needs --{' and --'.join(needed).replace('_', '-')}.")
         question = question_about(self.ask, {"private": self.private, **given(column)}, own, name="--ask")
         k = question.domain.get("k")
+        if digits and randomizer.grid is not None:
+            raise ParameterError("--grid does not go with --digits: they are of a power of three of points.")
         if question.needs == "mean" and trust != "local":
             low, high = question.span or (0.0, 0.0)
             k = POINTS if randomizer.grid is None else round((high - low) / randomizer.grid) + 1
-        return question, asked_of(question, private=self.private, settings=own, k=k)
+        return question, asked_of(question, private=self.private, settings=own, k=k, digits=digits)
 
 
 @dataclass(frozen=True)
@@ -364,6 +369,14 @@ class PromiseOptions:
             "reports by chance, so that frequent answers are less exact; nothing is randomized.",
         ),
     ] = False
+    digits: Annotated[
+        bool,
+        typer.Option(
+            "--digits",
+            help="With --dummies and --ask number, for many people: a device sends each ternary digit by itself, and "
+            "the mean is about as exact as behind central Gaussian noise.",
+        ),
+    ] = False
     trust: Annotated[
         Literal["local", "shuffler", "users"] | None,
         typer.Option(
@@ -402,9 +415,24 @@ class PromiseOptions:
         trust = self.trust or ("local" if self.dummies is None else "shuffler")
         if (trust == "shuffler") != (self.dummies is not None):
             raise ParameterError("--trust shuffler and --dummies go together: they say what all rounds keep.")
-        if self.sparse and trust != "shuffler":
-            raise ParameterError("--sparse goes with --dummies: which dummies the shuffler adds.")
+        kinds = [name for name, asked in (("--sparse", self.sparse), ("--digits", self.digits)) if asked]
+        if kinds and trust != "shuffler":
+            raise ParameterError(f"{kinds[0]} goes with --dummies: which dummies the shuffler adds.")
+        if len(kinds) > 1:
+            raise ParameterError("--sparse and --digits do not go together: they are different dummies.")
         return trust
+
+    def slack(self, minimum: int) -> float:
+        """The delta of the promise."""
+        return min(1e-6, 0.01 / minimum) if self.delta is None else self.delta
+
+    def of_digits(self, *, rounds: int, minimum: int) -> Message | None:
+        """The dummies of each digit, with --digits: as many as batches of the `minimum` need."""
+        if not self.digits or self.dummies is None:
+            return None
+        from dovetail.plan.dummies import digit_dummies
+
+        return digit_dummies(minimum, epsilon=self.dummies, delta=self.slack(minimum), rounds=rounds)
 
     def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
         """`[promise]`; the defaults follow from `epsilon`, the number of `rounds` and the `minimum` of a batch."""
@@ -413,7 +441,7 @@ class PromiseOptions:
             honest = max(1, minimum - int(self.dishonest))
         every_round = decimal_at_least(cost(rounds, privacy_budget("--epsilon", epsilon)))
         return {
-            "delta": min(1e-6, 0.01 / minimum) if self.delta is None else self.delta,
+            "delta": self.slack(minimum),
             **given({"assumed_honest": honest}),
             "assumed_dishonest": as_whole(self.dishonest),
             "authentication": "token" if self.issuer else "none" if self.open else "roster",
@@ -422,7 +450,14 @@ class PromiseOptions:
         }
 
     def dummies_section(
-        self, randomizer: Section, promise: Section, *, rounds: int, epsilon: float, symbols: int
+        self,
+        randomizer: Section,
+        promise: Section,
+        *,
+        rounds: int,
+        epsilon: float,
+        symbols: int,
+        digits: Message | None,
     ) -> Section:
         """`[dummies]`: of one batch, so that as many as a device takes part in keep the epsilon together.
 
@@ -446,6 +481,10 @@ class PromiseOptions:
         from dovetail.account.dummies import dummies_epsilon, dummies_for_rounds, sparse_for_rounds
         from dovetail.shuffle.sampling.dummies import Dummies
 
+        if digits is not None:
+            one = dummies_epsilon(digits, promise["delta"]) * (1.0 + 1e-9)
+            stated = {"epsilon": one, "delta": promise["delta"], "variance": str(digits.scale)}
+            return {**stated, "reaches": list(digits.reaches)}
         if self.sparse:
             few = sparse_for_rounds(
                 k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=rounds * symbols
@@ -579,7 +618,8 @@ def _new(
         chosen(settings),
         trust != "local",
     )
-    asks = ask.made(ask_settings, randomizer, trust=trust)
+    digits = promise.of_digits(rounds=schedule["count"], minimum=rule["minimum"])
+    asks = ask.made(ask_settings, randomizer, trust=trust, digits=0 if digits is None else len(digits.weights))
     question: Question | None
     asked: Asked | AskedTogether | None
     question, asked = asks or (None, None)
@@ -595,7 +635,7 @@ def _new(
         mechanism = randomizer.of_symbols(asked.size, settings, trust=trust)
     promised = promise.section(epsilon=epsilon, rounds=schedule["count"], minimum=rule["minimum"])
     dummies = promise.dummies_section(
-        mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon, symbols=symbols
+        mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon, symbols=symbols, digits=digits
     )
     if trust == "shuffler" and mechanism["name"] == Unrandomized.name and promise.device_budget is None:
         promised["device_budget"] = decimal_at_least(cost(schedule["count"], symbols * dummies["epsilon"]))

@@ -153,7 +153,7 @@ def check_dummies(header: Header, campaign: Campaign) -> None:
         raise Rejected("content", f"the batch does not hold what so many people of {campaign.id} send.")
     if asked is not None:
         try:
-            asked.people(header.count, campaign.entries * header.devices)
+            asked.people(header.count, campaign.entries // asked.messages * header.devices)
         except DataError as error:
             raise Rejected("content", str(error)) from None
 

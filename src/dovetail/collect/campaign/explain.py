@@ -36,7 +36,7 @@ from dovetail.core.question import WEAK
 from dovetail.core.verdict import Verdict, warnings_of, word_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.report.number_format import Unit, odds, upward
-from dovetail.shuffle.sampling.dummies import SparseDummies
+from dovetail.shuffle.sampling.dummies import SeveralDummies, SparseDummies
 from dovetail_protocol.asked import Asked, AskedTogether, Value
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
@@ -290,7 +290,7 @@ def _asked(asked: Asked | AskedTogether) -> str:
     what = f"for {asked.question}: {' and '.join(f'{one.name} ({_held(one)})' for one in asked.values)}"
     if not asked.symbols:
         return what
-    sent = "one symbol" if len(asked.symbols) == 1 else f"{len(asked.symbols)} symbols that nobody can link"
+    sent = "one symbol" if asked.sent == 1 else f"{asked.sent} symbols that nobody can link"
     return f"{what}, as {sent} of {asked.size:,}"
 
 
@@ -347,10 +347,15 @@ def _dummies(campaign: Campaign) -> list[CampaignFact]:
             f"answer, and by {many:.3g} where {campaign.batch.minimum:,} people do"
         )
         return [CampaignFact("trust", words)]
+    which, whose, others = f"{dummies.reach:,} dummies of each answer", "a count", ""
+    if isinstance(dummies, SeveralDummies):
+        which, whose = f"{dummies.total:,} dummies of all digits", "the counts of the last digit"
+        others = ", and those of the others by less"
     words = (
-        f"the shuffler adds the noise: about {dummies.reach:,} dummies of each answer to every batch. What is "
+        f"the shuffler adds the noise: about {which} to every batch. What is "
         "promised of batches holds against the analyzer, if it adds them once and as specified and keeps their "
-        f"numbers and its randomness secret. They put a count off by {dummies.variance**0.5:.3g} (standard deviation)"
+        f"numbers and its randomness secret. They put {whose} off by {dummies.variance**0.5:.3g} (standard "
+        f"deviation){others}"
     )
     return [CampaignFact("trust", words)]
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import NEIGHBOURS, Composition, compose_upper, local_guarantee
 from dovetail.account.dummies import UserDummiesLaw, dummies_guarantee, sparse_guarantee, user_dummies_guarantee
+from dovetail.account.gaussian_dummies import Message
 from dovetail.account.mixture import MixtureLaw, amplify_class, worst_others
 from dovetail.account.questions import JointReport
 from dovetail.account.rounds import MixtureRounds, ShuffledRound
@@ -32,7 +33,7 @@ from dovetail.core.verdict import Promise as Promise_
 from dovetail.core.verdict import Verdict, judge
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_reports import from_device
-from dovetail.shuffle.sampling.dummies import SparseDummies, UserDummies
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SeveralDummies, SparseDummies, UserDummies
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
 
@@ -55,7 +56,9 @@ def guarantee_with_dummies(campaign: Campaign, *, n: int, honest: int) -> Centra
     assert dummies is not None
     people = max(1, n)
     try:
-        return _one(dummies, own, people, min(max(1, honest), people), campaign.promise.delta, campaign.symbols)
+        return _one(
+            dummies, own, people, min(max(1, honest), people), campaign.promise.delta, _lists(campaign, dummies)
+        )
     except UnsupportedError as error:
         return Missing(str(error).rstrip("."))
 
@@ -71,10 +74,15 @@ def guarantee_of_rounds(campaign: Campaign, *, n: int, rounds: int, honest: int 
     dummies = added_dummies(campaign)
     assert dummies is not None
     try:
-        found = _several(dummies, max(1, n), rounds * campaign.symbols, campaign.promise.delta)
+        found = _several(dummies, max(1, n), rounds * _lists(campaign, dummies), campaign.promise.delta)
     except (UnsupportedError, ParameterError) as error:  # also for more rounds than are accounted
         return Missing(str(error).rstrip("."))
     return replace(found, colluding=all_local(rounds, campaign.mechanism.epsilon))
+
+
+def _lists(campaign: Campaign, dummies: ShufflerDummies) -> int:
+    """How many symbols of a person are accounted each by itself: all, or one message of them together."""
+    return campaign.symbols // dummies.messages
 
 
 def _of_people(campaign: Campaign, sent: UserDummies, *, n: int, honest: int, rounds: int) -> CentralDP | Missing:
@@ -123,14 +131,18 @@ def _composed(law: UserDummiesLaw, rounds: int, delta: float) -> float:
 def _one(dummies: ShufflerDummies, own: KRR | None, n: int, honest: int, delta: float, symbols: int) -> CentralDP:
     if isinstance(dummies, SparseDummies):
         return sparse_guarantee(dummies, n=n, rounds=symbols)
-    return dummies_guarantee(dummies, n=n, delta=delta, randomizer=own, honest=honest, rounds=symbols)
+    return dummies_guarantee(_law(dummies), n=n, delta=delta, randomizer=own, honest=honest, rounds=symbols)
 
 
 @lru_cache(maxsize=256)
 def _several(dummies: ShufflerDummies, n: int, rounds: int, delta: float) -> CentralDP:
     if isinstance(dummies, SparseDummies):
         return sparse_guarantee(dummies, n=n, rounds=rounds, delta=delta)
-    return dummies_guarantee(dummies, n=n, delta=delta, rounds=rounds)
+    return dummies_guarantee(_law(dummies), n=n, delta=delta, rounds=rounds)
+
+
+def _law(dummies: Dummies | GaussianDummies | SeveralDummies) -> Dummies | GaussianDummies | Message:
+    return Message.of(dummies.noises) if isinstance(dummies, SeveralDummies) else dummies
 
 
 # What people of each class are promised where they have different epsilons behind one shuffle.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -12,28 +13,36 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
+from dovetail.account.gaussian_dummies import Message
 from dovetail.account.questions import JointReport
 from dovetail.collect.batch import BY_CHANCE, SQUARED
 from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
-from dovetail.core.noise import Noise, People
+from dovetail.core.noise import NOISES, Noise, People
 from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, NumericRandomizer, Randomizer, Shuffler
 from dovetail.job.build import build_shuffler, public_data
-from dovetail.job.collection import noise_of
+from dovetail.job.collection import AnyDummies, noise_of
 from dovetail.job.config import GroupsSection, QuestionSection, ShuffleSection, files_of
 from dovetail.job.together import CAMPAIGN, RELEASE, Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.noise.local import Local
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
-from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SparseDummies, TruncatedGaussian, UserDummies
+from dovetail.shuffle.sampling.dummies import (
+    Dummies,
+    GaussianDummies,
+    SeveralDummies,
+    SparseDummies,
+    TruncatedGaussian,
+    UserDummies,
+)
 from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.reader import Survey, read_table
 from dovetail_protocol import mechanism as protocol_mechanism
-from dovetail_protocol.asked import JOINT, Asked, AskedTogether, Value
+from dovetail_protocol.asked import JOINT, Asked, AskedTogether, Symbol, Value
 from dovetail_protocol.campaign import Campaign, draft
-from dovetail_protocol.dummies import SCALE, DummiesRule, SentRule, Unrandomized
+from dovetail_protocol.dummies import SCALE, DigitsRule, DummiesRule, SentRule, Unrandomized
 from dovetail_protocol.joint import Joint
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.messages import inner_bytes, require_room
@@ -78,8 +87,13 @@ def question_about(ask: str, column: Mapping[str, Any], settings: Mapping[str, A
         raise ConfigError(f"{name}: [asks] {error}") from None
 
 
-def asked_of(question: Question, *, private: str, settings: Mapping[str, Any], k: int | None) -> Asked:
-    """The table [asks] of a question about these columns, whose answers are `k` symbols, or what people hold."""
+def asked_of(
+    question: Question, *, private: str, settings: Mapping[str, Any], k: int | None, digits: int = 0
+) -> Asked:
+    """The table [asks] of a question about these columns, whose answers are `k` symbols, or what people hold.
+
+    digits : ternary ones in which a number is sent, where it is.
+    """
     if question.unsent:
         raise ConfigError(f"{question.label} is in no campaign: {question.unsent}.")
     columns = {private: question.column.get("categories") or tuple(question.column.values()), **question.further}
@@ -91,7 +105,12 @@ def asked_of(question: Question, *, private: str, settings: Mapping[str, Any], k
         else Value(name, float(held[0]), float(held[1]), missing="".join(held[2:]))
         for name, held in columns.items()
     )
-    symbols = question.device_symbols(tuple(columns), k)
+    if digits and question.needs != "mean":
+        why = {**NOISES["digits"].unfit, **NOISES["digits"].lacks}[question.needs]
+        raise ConfigError(f"{question.label}: {why}.")
+    symbols = question.device_symbols(tuple(columns), 3**digits if digits else k)
+    if symbols and digits:
+        symbols = tuple(Symbol(tuple(replace(part, rounding="digits") for part in one.parts)) for one in symbols)
     if symbols is None:
         raise ConfigError(f"with these settings no device can make the symbols of {question.label}.")
     return Asked(question.name, dict(sorted(settings.items())), values, symbols)
@@ -114,12 +133,16 @@ def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
     if campaign.classes:
         epsilons = {each.name: each.epsilon for each in campaign.classes}
         return EpsilonClasses(own.k, "class", epsilons, own.epsilon)
-    dummies = added_dummies(campaign) or people_dummies(campaign)
-    if dummies is not None and campaign.open:
-        own = OpenAnswers(dummies.k)
+    stated = added_dummies(campaign) or people_dummies(campaign)
+    dummies: AnyDummies | None = stated
+    if stated is not None and campaign.open:
+        points = stated.k
+        if isinstance(stated, SeveralDummies):
+            dummies, points = Message.of(stated.noises), 3**stated.messages
+        own = OpenAnswers(points)
         if question.needs == "mean":
             low, high = question.span or (0.0, 0.0)
-            own = OpenNumbers(low, high, dummies.k)
+            own = OpenNumbers(low, high, points)
     try:
         return noise_of(own, dummies, symbols=question.symbols)
     except ParameterError as error:
@@ -153,7 +176,7 @@ def _require_one(campaign: Campaign) -> None:
     assert not isinstance(asked, AskedTogether)
     question, name = question_of(campaign), f"the campaign {campaign.id}"
     k = getattr(mechanism, "k", None)
-    wanted = asked_of(question, private=asked.values[0].name, settings=asked.settings, k=k)
+    wanted = asked_of(question, private=asked.values[0].name, settings=asked.settings, k=k, digits=asked.digits)
     if asked != wanted:
         raise ConfigError(f"{name}: [asks] has other values or symbols than {question.label} with these settings.")
     kind = None if campaign.open else randomizer_kind(mechanism.name)
@@ -215,7 +238,7 @@ def _objection(section: ShuffleSection) -> str:
 
 MOST = 1_000_000  # dummies of a batch on average; each is sealed by itself
 Law = tuple[int, ...]
-ShufflerDummies = Dummies | GaussianDummies | SparseDummies
+ShufflerDummies = Dummies | GaussianDummies | SeveralDummies | SparseDummies
 
 
 def added_dummies(campaign: Campaign) -> ShufflerDummies | None:
@@ -241,7 +264,7 @@ def added_dummies(campaign: Campaign) -> ShufflerDummies | None:
                 f"the campaign {campaign.id} asks for `kept` and `more` of {rule.by_chance}, and this version of "
                 f"dovetail would take {made} for epsilon {rule.epsilon:g}: it was drafted for another version."
             )
-    elif dummies.reach != rule.reach:
+    elif not isinstance(rule, DigitsRule) and dummies.reach != rule.reach:
         raise ConfigError(
             f"the campaign {campaign.id} asks for {rule.reach:,} dummies of each answer on average, and this version "
             f"of dovetail would add {dummies.reach:,}: it was drafted for another version."
@@ -261,25 +284,31 @@ def _dummies_of(rule: DummiesRule, k: int) -> ShufflerDummies:
         return SparseDummies(k, rule.epsilon)
     if rule.variance is None:
         return Dummies(k, rule.epsilon, rule.delta)
-    law = TruncatedGaussian(rule.variance, rule.reach)
-    if dummies_delta(law, rule.epsilon) > rule.delta:
+    reaches = rule.reaches if isinstance(rule, DigitsRule) else (rule.reach,)
+    message = Message(rule.variance, tuple(3**digit for digit in range(len(reaches))), reaches)
+    if dummies_delta(message, rule.epsilon) > rule.delta:
         raise ConfigError(
-            f"in [dummies]: `variance` {rule.variance} and `reach` {rule.reach:,} do not keep epsilon "
-            f"{rule.epsilon:g} with delta {rule.delta:g}."
+            f"in [dummies]: `variance` {rule.variance} and `reach{'es' if len(reaches) > 1 else ''}` "
+            f"{', '.join(f'{reach:,}' for reach in reaches)} do not keep epsilon {rule.epsilon:g} with delta "
+            f"{rule.delta:g}."
         )
-    return GaussianDummies(k, law)
+    if isinstance(rule, DigitsRule):
+        return SeveralDummies(message.laws, (3,) * len(reaches))
+    return GaussianDummies(k, message.laws[0])
 
 
 def law_of(dummies: ShufflerDummies) -> Law:
     """Distribution of a batch's dummies as it is stated: numerator, denominator, reach, and 2 of Gaussian ones.
 
+    Of digits: of the last one, and then the reaches of the others.
     Of sparse ones: `kept` and `more` as multiples of 2^-32, which comes third, and 0.
     """
     if isinstance(dummies, SparseDummies):
         return int(dummies.kept * SCALE), int(dummies.more * SCALE), SCALE, BY_CHANCE
-    noise = dummies.noise
+    noise, *others = [law for law, _ in dummies.laws]
     if isinstance(noise, TruncatedGaussian):
-        return noise.scale.numerator, noise.scale.denominator, noise.reach, SQUARED
+        more = [law.reach for law in others]
+        return noise.scale.numerator, noise.scale.denominator, noise.reach, SQUARED, *more
     return noise.numerator, noise.denominator, noise.reach
 
 

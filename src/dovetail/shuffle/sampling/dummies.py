@@ -597,6 +597,7 @@ class SparseDummies:
 
     k: int
     epsilon: float
+    messages: ClassVar[int] = 1  # of one person
     kept: Fraction = field(init=False, repr=False, compare=False)  # beta
     more: Fraction = field(init=False, repr=False, compare=False)  # q
 
