@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dovetail.core.display import counted, mute
 from dovetail.core.entropy import KEY_BYTES, encrypt_blocks, keyed_prints, purpose_key
 from dovetail.core.errors import DataError, StorageError
-from dovetail.core.keyed_hash import keyed_hashes
+from dovetail.core.keyed_hash import hashes_of
 from dovetail.table.arrays import rows_of_arrays
 from dovetail.table.data_section import RULES, DataSection
 from dovetail.table.reader import Further, are_numbers, columns_of
@@ -51,12 +51,12 @@ class People:
         if column.dtype.is_integer():
             kind = pl.UInt64 if column.dtype == pl.UInt64 else pl.Int64
             return column.cast(kind).to_numpy().view(np.int64)
-        digests = _hashes(self._names(column), purpose_key(self.key, "ids"), 12)
+        digests = hashes_of(self._names(column), purpose_key(self.key, "ids"), 12)
         return digests.view(np.uint32).reshape(-1, 3)
 
     def prints(self, column: pl.Series) -> Prints:
         """Prints of people for the release ledger: the same for the same name, whatever the table."""
-        return _hashes(self._names(column), self.key, 8).view(np.uint64).reshape(-1)
+        return hashes_of(self._names(column), self.key, 8).view(np.uint64).reshape(-1)
 
     def _names(self, column: pl.Series) -> pl.Series:
         return one_name(column.cast(pl.String), numbers=self.numbers or column.dtype.is_numeric())
@@ -72,12 +72,6 @@ class People:
 def low_words(ids: Ids) -> Prints:
     """64 bits of each id."""
     return np.ascontiguousarray(ids[:, :2] if ids.ndim == 2 else ids).view(np.uint64).reshape(-1)
-
-
-def _hashes(text: pl.Series, key: bytes, size: int) -> NDArray[np.uint8]:
-    ends = text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-    joined = text.str.join("").item().encode() if len(text) else b""
-    return keyed_hashes(np.frombuffer(joined, dtype=np.uint8), ends, key=key, size=size)
 
 
 MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, NO_ARRAY, MISSING_GROUP = (
