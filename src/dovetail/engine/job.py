@@ -95,9 +95,7 @@ class StagedOrder:
         return {"shuffler": self.name, "n": self.n, "alpha": 0.0, **groups}
 
 
-_ROWS = 1 << 20  # of a batch at most, so that a process stays small
-_BYTES = 1 << 25  # of reports in a batch, and of keys and reports in a partition
-_PEOPLE = 1 << 22  # of a partition of the census
+_BYTES = 1 << 25  # of keys and reports in a partition
 
 Order = StagedOrder | Fitted
 
@@ -194,18 +192,9 @@ class Job:
         )
         return Reader(asked, People(self.key, numbers), columns, measured)
 
-    def rows(self, report_bytes: int) -> int:
-        """Rows of a batch."""
-        return max(1, min(_ROWS, _BYTES // max(8, report_bytes)))
-
     def partitions(self, n: int, report_bytes: int) -> int:
         """Partitions of n reports."""
         return max(1, -(-n * (16 + report_bytes) // _BYTES))
-
-    @staticmethod
-    def people_parts(n: int) -> int:
-        """Partitions of n people."""
-        return max(1, -(-n // _PEOPLE))
 
     def tally(self, census: Census) -> TallyFile:
         """The counter of a file's reports."""
