@@ -26,6 +26,7 @@ from dovetail.job.messages import Message, Part, messages_of
 from dovetail.job.questions import QuestionsCollection, QuestionsConfig
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, charged
 from dovetail.shuffle.uniform import Uniform
+from dovetail.table.data_section import DataSection
 from dovetail.table.reader import Survey
 
 # The order of a release in many files as its report sees it: by sizes of groups alone, never person by person.
@@ -93,6 +94,17 @@ class StagedOrder:
         """A summary of the fitted shuffler, in public numbers."""
         groups = {} if self.column is None else {"groups": len(self.sizes), "largest_group": int(self.sizes.max())}
         return {"shuffler": self.name, "n": self.n, "alpha": 0.0, **groups}
+
+
+def survey_of(data: DataSection, census: Census) -> Survey:
+    """The table as reports describe it: nobody's value is in it."""
+    nobody = np.broadcast_to(np.int64(0), (census.n,))
+    public = pl.DataFrame(schema=dict.fromkeys(data.public, pl.String))
+    categories = None if data.categories is None else tuple(data.categories)
+    return Survey(
+        nobody, public, categories, public.clear(), public.select([]),
+        census.left_out if data.missing == "drop" else None, 0 if data.clip else None,
+    )  # fmt: skip
 
 
 _BYTES = 1 << 25  # of keys and reports in a partition
@@ -244,16 +256,9 @@ class Job:
 
     def _part(self, census: Census, config: RunConfig, part: Part) -> Collection:
         data, honest = config.data, config.promise.honest
-        nobody = np.broadcast_to(np.int64(0), (census.n,))
-        public = pl.DataFrame(schema=dict.fromkeys(data.public, pl.String))
-        categories = None if data.categories is None else tuple(data.categories)
-        survey = Survey(
-            nobody, public, categories, public.clear(), public.select([]),
-            census.left_out if data.missing == "drop" else None, 0 if data.clip else None,
-        )  # fmt: skip
         refuse_honest(config, census.n)
         return Collection(
-            survey, part.question, part.noise, None, config.shuffle.groups,
+            survey_of(data, census), part.question, part.noise, None, config.shuffle.groups,
             delta=config.promise.delta, honest=honest, private=data.private, title=config.title or "",
             asked=config.published(UNPUBLISHED),
             counted=self._counted(census, config),

@@ -38,6 +38,7 @@ from dovetail.engine.release import TRUST, Run, Table, batch_rows
 from dovetail.engine.rows import Reader, Sealer, Secret
 from dovetail.engine.source import Source as Files
 from dovetail.engine.spark import Spark, session_of, start
+from dovetail.engine.strings import StringsRun
 from dovetail.engine.supported import refuse_large, refuse_unsupported
 from dovetail.job.build import build_collection, fresh
 from dovetail.job.collection import Collection
@@ -222,9 +223,13 @@ def run(
     if rehearsal and new_release:
         raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
     secret = Secret.fresh() if settings.seed is None else Secret.simulated(settings.seed)
-    job = Job(settings, secret.of("people") if rehearsal else private.people_key())
+    key = secret.of("people") if rehearsal else private.people_key()
     with staged(target, private) as staging, closing(make_engine(engine, workers, master, table)) as runs:
-        one = _Reports(runs, staging, private, secret, progress, job)
+        one: Run
+        if isinstance(settings, RunConfig) and settings.strings is not None:
+            one = StringsRun(runs, staging, private, secret, progress, settings, key)
+        else:
+            one = _Reports(runs, staging, private, secret, progress, Job(settings, key))
         report = one.rehearse(table) if rehearsal else one.release(table, new_release=new_release)
     return write_report(report, target, force=False, progress=progress) if rehearsal else report
 

@@ -246,8 +246,7 @@ def search_levels(
 
     `ask` is called for one level after the other and returns the tally of its whole batch, wherever that is drawn.
     """
-    if min(sizes) < 2:
-        raise UnsupportedError(f"a group has {min(sizes)} people, who are hidden by nobody: ask for fewer levels.")
+    refuse_small(sizes)
     thresholds, promises = list[float](), list[CentralDP]()
     kept: dict[tuple[bytes, bool], _Count] = {(b"", False): _Count()}
     for number, n in enumerate(sizes):
@@ -272,6 +271,12 @@ def search_levels(
     worst = max(promises, key=lambda one: one.epsilon)
     worst = replace(worst, colluding=max(one.colluding for one in promises))  # levels spend different local epsilons
     return FrequentStrings(found, worst, tuple(sizes), tuple(thresholds))
+
+
+def refuse_small(sizes: Sequence[int]) -> None:
+    """UnsupportedError for a group that hides nobody."""
+    if min(sizes) < 2:
+        raise UnsupportedError(f"a group has {min(sizes)} people, who are hidden by nobody: ask for fewer levels.")
 
 
 def promise_of_dummies(sizes: Sequence[int], *, epsilon: float, delta: float) -> CentralDP:
