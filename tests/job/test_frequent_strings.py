@@ -1,23 +1,29 @@
 """Strings are found byte by byte, none that nobody holds, at the price of one level."""
 
+from hashlib import blake2b
 from itertools import product
 from math import exp
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import binom
 from tests.statistics import expect_caught, expect_share
 
 from dovetail.account.dummies import dummies_delta
-from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.entropy import Entropy, KeyedEntropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.job import strings as frequent_strings
-from dovetail.job.strings import find_frequent_strings, level_of
+from dovetail.job.strings import Level, find_frequent_strings, levels_of
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric
 
 COMMON = ["a", "ab", "abcdefgh", "Zürich", "ünïcode", "日本"]
+
+
+def level_of(name: str, levels: int) -> int:
+    return int(levels_of(pl.Series([name]), levels)[0])
 
 
 def named(strings: list[str]) -> list[tuple[str, str]]:
@@ -65,6 +71,16 @@ def test_no_string_is_found_that_nobody_holds() -> None:
         assert {one.text for one in answer.found} <= held
 
 
+@pytest.mark.parametrize("noise", [Dummies(516, 1.0, 1e-3), KRR(516, 2.0)])
+def test_the_tallies_of_any_parts_of_a_group_add(noise: Dummies | KRR) -> None:
+    texts, key = [["a", "ab", "b", "bc", "", "other"][place % 6] for place in range(60)], bytes(32)
+    level = Level(1, 60, (b"a", b"b"), (b"",), noise)
+    whole = level.tally(texts, KeyedEntropy(key, np.arange(60)))
+    parts = [np.arange(start, 60, 7)[::-1] for start in range(7)]
+    split = [level.tally([texts[place] for place in part], KeyedEntropy(key, part)) for part in parts]
+    assert np.array_equal(sum(reversed(split), level.tally([], simulation(1))), whole) and whole.sum() == 60
+
+
 def test_longer_strings_are_found_as_their_beginning(rng: Entropy) -> None:
     answer = find_frequent_strings(named(["abcdef"] * 800), epsilon=2.0, levels=3, rng=rng)
     assert [(one.text, one.complete) for one in answer.found] == [("abc", False)]
@@ -73,7 +89,7 @@ def test_longer_strings_are_found_as_their_beginning(rng: Entropy) -> None:
 
 @pytest.mark.exhaust
 def test_recall_is_the_product_of_the_levels() -> None:
-    n, people = 1500, 16
+    n, people = 1500, 18
     names = [(f"device {place}", "x" if place % (n // people) == 0 else f"{place}") for place in range(n)]
     dummies = Dummies(2, 2.0, 1e-3)
     law = np.array([float(one) for one in dummies.noise.weights]) / float(sum(dummies.noise.weights))
@@ -148,9 +164,11 @@ def test_the_local_promise_is_that_of_the_level_that_spends_most(
 
 
 def test_groups_are_public_and_even() -> None:
-    levels = [level_of(f"device {place}", 8) for place in range(8000)]
+    names = pl.Series([f"device {place}" for place in range(8000)])
+    levels = levels_of(names, 8)
     assert np.bincount(levels).min() > binom.ppf(1e-9, 8000, 1 / 8)
-    assert levels[:3] == [level_of(f"device {place}", 8) for place in range(3)]
+    digests = [blake2b(name.encode(), key=b"dovetail level", digest_size=8).digest() for name in names[:3]]
+    assert levels[:3].tolist() == [int.from_bytes(one, "little") % 8 for one in digests]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from dovetail.engine.fitted_orders import arrangement_of
 from dovetail.engine.supported import refuse_unsupported
 from dovetail.job.config import parse_config
 from dovetail.job.questions import questions_of as several_of
-from dovetail.job.together import CAMPAIGN, MEMORY, PROCESSES, RELEASE, SEVERAL, SPARK, Choices, page, table
+from dovetail.job.together import CAMPAIGN, MEMORY, PROCESSES, RELEASE, SEVERAL, SPARK, STRINGS, Choices, page, table
 
 N = 80
 TABLE = pl.DataFrame(
@@ -46,6 +46,8 @@ def table_of(one: Choices) -> pl.DataFrame:
 
 
 def config_of(one: Choices) -> dict[str, Any]:
+    if one.question == STRINGS:
+        return strings_of(one)
     return questions_of(one) if one.question in SEVERAL else question_of(one)
 
 
@@ -54,6 +56,17 @@ def names_of(one: Choices) -> tuple[str, str]:
     if one.noise == "digits":
         return "number", "number"
     return "shares", "covariance" if one.noise in ("classes", "sparse") else "number"
+
+
+def strings_of(one: Choices) -> dict[str, Any]:
+    made = question_of(replace(one, question="shares"))
+    del made["data"]["categories"]
+    if one.noise in ("local", "shuffler"):
+        del made["randomize" if one.noise == "local" else "promise"]
+    made["strings"] = {"epsilon": 2.0, "delta": 1e-2, "levels": 2}
+    if one.noise == "local":
+        made["strings"]["trust"] = "local"
+    return made
 
 
 def questions_of(one: Choices) -> dict[str, Any]:
@@ -127,7 +140,7 @@ def expect_a_report(report: Any, one: Choices) -> None:
     for name, estimates in each:
         assert np.isfinite(estimates["overall"]["value"]).all()
         assert np.isfinite(estimates["overall"]["standard_error"]).all()
-        assert estimates["measure"] == QUESTIONS[name].measure
+        assert estimates["measure"] == ("share" if name == STRINGS else QUESTIONS[name].measure)
     assert (
         document["mode"] == one.mode
         and document["central"]["source" if "epsilon" in document["central"] else "reason"]

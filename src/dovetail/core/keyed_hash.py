@@ -4,12 +4,15 @@ Texts of at most one block are hashed side by side: the loop over them has no br
 vectors.
 """
 
+from __future__ import annotations
+
 import hashlib
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.compiled import COMPILED, njit
+from dovetail.core.extras import pl
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -44,6 +47,13 @@ def keyed_hashes(texts: Bytes, ends: NDArray[np.int64], *, key: bytes, size: int
             hashlib.blake2b(text, key=key, digest_size=size).digest(), dtype=np.uint8
         )
     return np.ascontiguousarray(digests.view(np.uint8)[:, :size])
+
+
+def hashes_of(texts: pl.Series, key: bytes, size: int) -> Bytes:
+    """The same of a column of texts."""
+    ends = texts.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
+    joined = texts.str.join("").item().encode() if len(texts) else b""
+    return keyed_hashes(np.frombuffer(joined, dtype=np.uint8), ends, key=key, size=size)
 
 
 def _after_key(key: bytes, size: int) -> Words:

@@ -26,6 +26,7 @@ from dovetail.job.messages import Message, Part, messages_of
 from dovetail.job.questions import QuestionsCollection, QuestionsConfig
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, charged
 from dovetail.shuffle.uniform import Uniform
+from dovetail.table.data_section import DataSection
 from dovetail.table.reader import Survey
 
 # The order of a release in many files as its report sees it: by sizes of groups alone, never person by person.
@@ -95,9 +96,18 @@ class StagedOrder:
         return {"shuffler": self.name, "n": self.n, "alpha": 0.0, **groups}
 
 
-_ROWS = 1 << 20  # of a batch at most, so that a process stays small
-_BYTES = 1 << 25  # of reports in a batch, and of keys and reports in a partition
-_PEOPLE = 1 << 22  # of a partition of the census
+def survey_of(data: DataSection, census: Census) -> Survey:
+    """The table as reports describe it: nobody's value is in it."""
+    nobody = np.broadcast_to(np.int64(0), (census.n,))
+    public = pl.DataFrame(schema=dict.fromkeys(data.public, pl.String))
+    categories = None if data.categories is None else tuple(data.categories)
+    return Survey(
+        nobody, public, categories, public.clear(), public.select([]),
+        census.left_out if data.missing == "drop" else None, 0 if data.clip else None,
+    )  # fmt: skip
+
+
+_BYTES = 1 << 25  # of keys and reports in a partition
 
 Order = StagedOrder | Fitted
 
@@ -194,18 +204,9 @@ class Job:
         )
         return Reader(asked, People(self.key, numbers), columns, measured)
 
-    def rows(self, report_bytes: int) -> int:
-        """Rows of a batch."""
-        return max(1, min(_ROWS, _BYTES // max(8, report_bytes)))
-
     def partitions(self, n: int, report_bytes: int) -> int:
         """Partitions of n reports."""
         return max(1, -(-n * (16 + report_bytes) // _BYTES))
-
-    @staticmethod
-    def people_parts(n: int) -> int:
-        """Partitions of n people."""
-        return max(1, -(-n // _PEOPLE))
 
     def tally(self, census: Census) -> TallyFile:
         """The counter of a file's reports."""
@@ -255,16 +256,9 @@ class Job:
 
     def _part(self, census: Census, config: RunConfig, part: Part) -> Collection:
         data, honest = config.data, config.promise.honest
-        nobody = np.broadcast_to(np.int64(0), (census.n,))
-        public = pl.DataFrame(schema=dict.fromkeys(data.public, pl.String))
-        categories = None if data.categories is None else tuple(data.categories)
-        survey = Survey(
-            nobody, public, categories, public.clear(), public.select([]),
-            census.left_out if data.missing == "drop" else None, 0 if data.clip else None,
-        )  # fmt: skip
         refuse_honest(config, census.n)
         return Collection(
-            survey, part.question, part.noise, None, config.shuffle.groups,
+            survey_of(data, census), part.question, part.noise, None, config.shuffle.groups,
             delta=config.promise.delta, honest=honest, private=data.private, title=config.title or "",
             asked=config.published(UNPUBLISHED),
             counted=self._counted(census, config),

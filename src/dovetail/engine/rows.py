@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dovetail.core.display import counted, mute
 from dovetail.core.entropy import KEY_BYTES, encrypt_blocks, keyed_prints, purpose_key
 from dovetail.core.errors import DataError, StorageError
-from dovetail.core.keyed_hash import keyed_hashes
+from dovetail.core.keyed_hash import hashes_of
 from dovetail.table.arrays import rows_of_arrays
 from dovetail.table.data_section import RULES, DataSection
 from dovetail.table.reader import Further, are_numbers, columns_of
@@ -51,14 +51,15 @@ class People:
         if column.dtype.is_integer():
             kind = pl.UInt64 if column.dtype == pl.UInt64 else pl.Int64
             return column.cast(kind).to_numpy().view(np.int64)
-        digests = _hashes(self._names(column), purpose_key(self.key, "ids"), 12)
+        digests = hashes_of(self.names(column), purpose_key(self.key, "ids"), 12)
         return digests.view(np.uint32).reshape(-1, 3)
 
     def prints(self, column: pl.Series) -> Prints:
         """Prints of people for the release ledger: the same for the same name, whatever the table."""
-        return _hashes(self._names(column), self.key, 8).view(np.uint64).reshape(-1)
+        return hashes_of(self.names(column), self.key, 8).view(np.uint64).reshape(-1)
 
-    def _names(self, column: pl.Series) -> pl.Series:
+    def names(self, column: pl.Series) -> pl.Series:
+        """One text for each person, as the ledger has it."""
         return one_name(column.cast(pl.String), numbers=self.numbers or column.dtype.is_numeric())
 
     def kinds(self, column: pl.Series) -> tuple[int, int]:
@@ -72,12 +73,6 @@ class People:
 def low_words(ids: Ids) -> Prints:
     """64 bits of each id."""
     return np.ascontiguousarray(ids[:, :2] if ids.ndim == 2 else ids).view(np.uint64).reshape(-1)
-
-
-def _hashes(text: pl.Series, key: bytes, size: int) -> NDArray[np.uint8]:
-    ends = text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-    joined = text.str.join("").item().encode() if len(text) else b""
-    return keyed_hashes(np.frombuffer(joined, dtype=np.uint8), ends, key=key, size=size)
 
 
 MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, NO_ARRAY, MISSING_GROUP = (
@@ -116,7 +111,7 @@ class Rows:
     ----------
     people : series (n,)
     ids : Ids (n,)
-    values : for each question an int array (n,) of codes, or a float array (n,) or (n, columns)
+    values : for each question an int array (n,) of codes, a float array (n,) or (n, columns), or texts (n,)
     groups : series (n,) of texts, or None
     """
 
@@ -141,11 +136,13 @@ class Asked:
     data : DataSection
     further : private columns beside the first one, with ranges of numbers, or with categories
     arrays : numbers of each array, where the first column holds those
+    texts : whether any text is an answer
     """
 
     data: DataSection
     further: Further = field(default_factory=dict)
     arrays: int | None = None
+    texts: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -182,6 +179,8 @@ class Asked:
                 values, good = _numbers(text.alias(column.name), gone.to_numpy(), wrong, ends, clip=self.data.clip)
                 return np.where(gone, np.nan, values), good | gone.to_numpy()
             return _numbers(text.alias(column.name), gone.to_numpy(), wrong, ends, clip=self.data.clip)
+        if self.texts:
+            return text.fill_null("").to_numpy(), ~gone.to_numpy()
         names = self.data.categories or []
         codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int64)
         unknown = (codes.is_null() & ~gone).to_numpy()
@@ -219,12 +218,14 @@ class Reader:
     people : People
     columns : public columns that groups are made of
     numbers : those of them that must be numbers
+    levels : instead of public columns, how many groups a public hash of the name makes; 0 for none
     """
 
     asked: tuple[Asked, ...]
     people: People
     columns: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+    levels: int = 0
 
     @property
     def person(self) -> str:
@@ -257,8 +258,12 @@ class Reader:
             good &= grouped
         if not good.all():  # the job will end: what is left is counted only
             frame, values = frame.filter(pl.Series(good)), [held[good] for held in values]
-        groups = self._labels(frame) if self.columns else None
         people = frame[self.person]
+        groups = self._labels(frame) if self.columns else None
+        if self.levels:
+            from dovetail.job.strings import levels_of  # other questions have no use for it
+
+            groups = pl.Series(levels_of(self.people.names(people), self.levels)).cast(pl.String)
         left_out = int((~answered).sum())  # of one question: several leave nobody out
         return Rows(people, self.people.ids(people), tuple(values), groups, left_out), +wrong
 
@@ -275,7 +280,7 @@ class Reader:
         Clarke, Devadas, van Dijk, Gassend, Suh (2003), Incremental Multiset Hash Functions, ASIACRYPT: MSet-Add-Hash.
         """
         key = purpose_key(self.people.key, "snapshot")
-        words = [np.ascontiguousarray(held).view(np.uint64) for held in rows.values]
+        words = [np.ascontiguousarray(_numbered(held, key)).view(np.uint64) for held in rows.values]
         first, *others = (column for held in words for column in np.atleast_2d(held.T))
         for column in others:  # several private columns: one word of a chain over all of them
             first = encrypt_blocks(key, np.column_stack([first, column]))[:, 0]
@@ -283,12 +288,20 @@ class Reader:
 
     def grouping(self, rows: Rows) -> int:
         """The same of (person, group): who is grouped with whom, whatever they answer."""
+        rows = replace(rows, groups=None) if self.levels else rows  # names are in it
         return _multiset_hash(purpose_key(self.people.key, "grouping"), rows, np.zeros(rows.n, dtype=np.uint64))
 
     def _labels(self, frame: pl.DataFrame) -> pl.Series:
         """One text for each public label; a point is the texts of its coordinates."""
         texts = [frame[name].cast(pl.String) for name in self.columns]
         return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=BETWEEN)).to_series()
+
+
+def _numbered(values: NDArray[Any], key: bytes) -> NDArray[Any]:
+    """The values; of texts two words (n, 2) of a keyed hash each."""
+    if values.dtype != object:
+        return values
+    return hashes_of(pl.Series(values, dtype=pl.String), purpose_key(key, "texts"), 16).view(np.uint64).reshape(-1, 2)
 
 
 def _multiset_hash(key: bytes, rows: Rows, values: NDArray[np.uint64]) -> int:

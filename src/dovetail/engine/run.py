@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, final
 
 import numpy as np
 import polars as pl
@@ -22,27 +22,23 @@ from dovetail.core.stages import Labels, Shuffler
 from dovetail.engine.job import Job, Order
 from dovetail.engine.orders import Fitted
 from dovetail.engine.passes import (
-    EVERYBODY,
-    PEOPLE,
     SAMPLED,
-    Batch,
     Census,
-    PackPeople,
     PackReports,
     PackSample,
     Truth,
-    UnpackPeople,
     UnpackReports,
     UnpackSample,
-    join_prints,
     with_row_counts,
 )
 from dovetail.engine.processes import Engine, Processes, default_workers, need_workers
 from dovetail.engine.processes import TaskSource as Source
-from dovetail.engine.publication import MANIFEST, PARTS, Manifest, Staging, need_space, read_manifest, staged, verify
-from dovetail.engine.rows import Sealer, Secret
+from dovetail.engine.publication import Manifest, need_space, staged
+from dovetail.engine.release import TRUST, Run, Table, batch_rows
+from dovetail.engine.rows import Reader, Sealer, Secret
 from dovetail.engine.source import Source as Files
 from dovetail.engine.spark import Spark, session_of, start
+from dovetail.engine.strings import StringsRun
 from dovetail.engine.supported import refuse_large, refuse_unsupported
 from dovetail.job.build import build_collection, fresh
 from dovetail.job.collection import Collection
@@ -52,23 +48,14 @@ from dovetail.job.messages import Tallies
 from dovetail.job.questions import QuestionsConfig, description_of, questions_of, report_of_tallies
 from dovetail.job.rehearse import ReleasedTable, rehearse, write_report
 from dovetail.job.run import keep_apart, settings_of
-from dovetail.ledger.files import check_target
-from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, other_terms
+from dovetail.ledger.releases import LedgerEntry, ReleaseLedger
 from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
-from dovetail.report.html import render_html
 
 # From the tally of the released files to the privacy report.
 
 
 Told = Callable[[str | None], list[list[float]]]
 
-TRUST = (
-    "Drawn by {name} in {partitions} partitions; tasks that were tried again, {retried} here, draw the same reports.",
-    "Randomization and shuffle ran in one place, {where}: anybody who runs it, or reads its memory meanwhile, can "
-    "undo both, and is a party that must be trusted until the job has ended.",
-    "The promise is computational: reports and their order are AES-256 of a secret that was drawn for this release, "
-    "held in memory only, and forgotten.",
-)
 IN_FILES = Missing("the reports lie in files, which are too large to be held: see files")
 
 
@@ -165,9 +152,6 @@ def on_a_sample(config: RunConfig, sample: pl.DataFrame, *, n: int, progress: Pr
     return report.evaluation
 
 
-_FILES = {"report_json": "report.json", "report_html": "report.html", "sanitized": PARTS, "manifest": MANIFEST}
-
-
 def run(
     config: str | Path | dict[str, Any] | RunConfig | QuestionsConfig,
     *,
@@ -239,10 +223,14 @@ def run(
     if rehearsal and new_release:
         raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
     secret = Secret.fresh() if settings.seed is None else Secret.simulated(settings.seed)
-    job = Job(settings, secret.of("people") if rehearsal else private.people_key())
+    key = secret.of("people") if rehearsal else private.people_key()
     with staged(target, private) as staging, closing(make_engine(engine, workers, master, table)) as runs:
-        one = _Run(job, runs, staging, private, progress)
-        report = one.rehearse(table, secret) if rehearsal else one.release(table, secret, new_release=new_release)
+        one: Run
+        if isinstance(settings, RunConfig) and settings.strings is not None:
+            one = StringsRun(runs, staging, private, secret, progress, settings, key)
+        else:
+            one = _Reports(runs, staging, private, secret, progress, Job(settings, key))
+        report = one.rehearse(table) if rehearsal else one.release(table, new_release=new_release)
     return write_report(report, target, force=False, progress=progress) if rehearsal else report
 
 
@@ -260,164 +248,111 @@ def make_engine(engine: str | None, workers: int | None, master: str | None, tab
     return start(master or "local[*]") if table is None else Spark(session_of(table))
 
 
+_Learned = tuple[Order, Tallies]
+
+
+@final
 @dataclass(frozen=True)
-class _Run:
-    """One run of a job."""
+class _Reports(Run):
+    """Reports of every person, drawn in one pass."""
 
     job: Job
-    engine: Engine
-    staging: Staging
-    ledger: ReleaseLedger
-    progress: Progress
 
-    def rehearse(self, table: Any, secret: Secret) -> PrivacyReport:
-        """Estimates beside the truth, which is counted in the same pass, and attacks on a sample; nothing is kept."""
-        check_target(self.staging.target, force=None)
-        job, (source, census, numbers) = self.job, self._read(table)
-        batches, order = self._batches(census, secret)
+    @property
+    def config(self) -> RunConfig:
+        return self.job.config
+
+    def reader(self, *, numbers: bool) -> Reader:
+        return self.job.reader(numbers=numbers)
+
+    def source(self, table: Any) -> Source:
+        source = self.engine.source(self.config.data, table, self.job.further)
+        if isinstance(source, Files):
+            source.require_answers([one.columns[0] for one in self.reader(numbers=True).asked if one.arrays])
+        messages = self.job.messages(max(2, source.n))
+        need_space(self.staging.folder.parent, source.n * sum(2 * 16 + 8 + 2 * one.size for one in messages))
+        for one in self._asked(max(2, source.n)):
+            refuse_large(one, n=source.n, groups=1)
+        return source
+
+    def _asked(self, n: int) -> list[Any]:
+        return [part.noise.randomizer for message in self.job.messages(n) for part in message.parts]
+
+    def fit(self, census: Census) -> None:
+        apart = len(census.groups) if self.job.group else 1
+        for one in self._asked(census.n):
+            refuse_large(one, n=census.n, groups=apart, labels=len(census.groups))
+        made = self.job.collection(census)  # refuses what does not fit so many people
+        if self.config.mode == "release":
+            for part in (made,) if isinstance(made, Collection) else made.parts:
+                part.refuse_drowned()
+
+    def entry(self, census: Census, number: int) -> LedgerEntry:
+        return self.job.entry(census, self.ledger, number)
+
+    def draw(self, table: Table) -> tuple[_Learned, Manifest]:
+        learned, manifest, _ = self._exchange(table, Truth())
+        return learned, manifest
+
+    def recall(self, manifest: Manifest, folder: Path, census: Census) -> _Learned:
+        tallies = self.engine.count(manifest.files(folder), self.job.tally(census), progress=self.progress)
+        return self._fitted(census), tallies
+
+    def report(
+        self, census: Census, learned: _Learned, engine: dict[str, Any], *, history: tuple[LedgerEntry, ...] = (),
+        reproduced: bool = False,
+    ) -> PrivacyReport:  # fmt: skip
+        return scale_report(self.job, census, *learned, history=history, reproduced=reproduced, engine=engine)
+
+    def rehearsed(self, table: Table) -> PrivacyReport:
+        """The truth is counted in the same pass; attacks run on a sample."""
+        job, census = self.job, table.census
         truth = Truth(job.questions, grouped=job.group is not None and bool(job.config.estimate.by))
-        tallies, manifest, counted = self._exchange(source, census, batches, secret, truth, numbers)
+        learned, manifest, counted = self._exchange(table, truth)
 
         @cache
         def told(group: str | None) -> list[list[float]]:
             return truth.recalled(counted, group)
 
-        report = scale_report(job, census, order, tallies, engine=manifest.engine, truth=told)
+        report = scale_report(job, census, *learned, engine=manifest.engine, truth=told)
         made = job.collection(census)
         if isinstance(made, Collection) and made.hidden is None:
-            sample = self._sample(source, census, secret, numbers)
+            sample = self._sample(table)
             found = on_a_sample(job.config, sample, n=census.n, progress=self.progress)
             names = ("attacks", "learnability", "sections")
             measured: dict[str, Any] = {name: getattr(found, name, found) for name in names}
             said = ON_A_SAMPLE.format(m=sample.height, n=census.n)
             evaluation = replace(report.evaluation, **measured)
             report = replace(report, evaluation=evaluation, assumptions=(*report.assumptions, said))
-        self.staging.clear(self.ledger)
         return report
 
-    def _sample(self, source: Source, census: Census, secret: Secret, numbers: bool) -> pl.DataFrame:
+    def _sample(self, table: Table) -> pl.DataFrame:
         """The rows of a random sample of people, in the order of their names."""
-        most, reader = min(1 << 64, (SAMPLE << 64) // census.n) - 1, self.job.reader(numbers=numbers)
+        most, reader = min(1 << 64, (SAMPLE << 64) // table.census.n) - 1, self.reader(numbers=table.numbers)
         self.engine.exchange(
-            source, PackSample(reader, secret, most), UnpackSample(secret, str(self.staging.folder)), parts=1,
-            rows=self.job.rows(0), staging=self.staging.folder, progress=partial(self._tell, "draw a sample"),
+            table.source, PackSample(reader, self.secret, most), UnpackSample(self.secret, str(self.staging.folder)),
+            parts=1, rows=batch_rows(), staging=self.staging.folder, progress=partial(self.tell, "draw a sample"),
         )  # fmt: skip
         sealed = (self.staging.folder / SAMPLED).read_bytes()
-        return pl.read_ipc(Sealer(secret).open(sealed, 0)).sort(reader.person)
+        return pl.read_ipc(Sealer(self.secret).open(sealed, 0)).sort(reader.person)
 
-    def _read(self, table: Any) -> tuple[Source, Census, bool]:
-        """The table, what the first pass found out, and whether its people are numbers."""
-        source = self.engine.source(self.job.config.data, table, self.job.further)
-        if isinstance(source, Files):
-            source.require_answers([one.columns[0] for one in self.job.reader(numbers=True).asked if one.arrays])
-        messages = self.job.messages(max(2, source.n))
-        need_space(self.staging.folder.parent, source.n * sum(2 * 16 + 8 + 2 * one.size for one in messages))
-        asked = [part.noise.randomizer for message in messages for part in message.parts]
-        for one in asked:
-            refuse_large(one, n=source.n, groups=1)
-        census, numbers = self._census(source)
-        apart = len(census.groups) if self.job.group else 1
-        for one in asked:
-            refuse_large(one, n=census.n, groups=apart, labels=len(census.groups))
-        made = self.job.collection(census)  # refuses what does not fit so many people
-        if self.job.config.mode == "release":
-            for part in (made,) if isinstance(made, Collection) else made.parts:
-                part.refuse_drowned()
-        return source, census, numbers
-
-    def release(self, table: Any, secret: Secret, *, new_release: bool) -> PrivacyReport:
-        """The recorded release of this table under these terms, or a fresh one."""
-        check_folder(self.staging.target)
-        source, census, numbers = self._read(table)
-        entries = self.ledger.entries()
-        entry = self.job.entry(census, self.ledger, max((one.number for one in entries), default=0) + 1)
-        same = [one for one in entries if one.table == entry.table]
-        exact = [one for one in same if one.request == entry.request]
-        people = join_prints(self.staging.folder / PEOPLE)
-        related = [one for one in entries if one in same or self.ledger.meets(one, people)]
-        if exact and not new_release:
-            return self._again(census, exact, related)
-        if not new_release:
-            self._refuse_repeats(same, related, people)
-        return self._draw(source, census, secret, entry, related, numbers)
-
-    def _census(self, source: Source) -> tuple[Census, bool]:
-        """The first pass; again where names of people turn out to be numbers and others."""
-        for numbers in (True, False):
-            reader, parts = self.job.reader(numbers=numbers), self.job.people_parts(source.n)
-            sealer = Sealer(Secret.fresh())
-            folder = str(self.staging.folder / PEOPLE)
-            found = self.engine.exchange(
-                source, PackPeople(reader, sealer, parts), UnpackPeople(sealer, parts, folder), parts=parts + 1,
-                rows=self.job.rows(0), staging=self.staging.folder, progress=partial(self._tell, "check the table"),
-            )  # fmt: skip
-            census = Census.of(found.summaries, reader)
-            if not census.mixed:
-                break
-        return census, numbers
-
-    def _tell(self, what: str, step: str, done: int, total: int) -> None:
-        self.progress(what if "exchange" in step else f"{what}: {step}", done, total)
-
-    def _refuse_repeats(self, same: list[LedgerEntry], related: list[LedgerEntry], people: Any) -> None:
-        if same:
-            raise other_terms(same)
-        if any(not one.manifest and self.ledger.same_people(one, people) for one in related):
-            raise UnsupportedError(
-                "Exactly these people were released before without --engine, where tables are recognised in another "
-                "form; a fresh draw adds its budget to that: use --new-release if you mean it."
-            )
-
-    def _draw(
-        self, source: Source, census: Census, secret: Secret, entry: LedgerEntry, related: list[LedgerEntry],
-        numbers: bool,
-    ) -> PrivacyReport:  # fmt: skip
-        """The five steps."""
-        if read_manifest(self.staging.target) is not None:
-            raise OutputError(f"{self.staging.target}: holds another release; name another place with --out.")
-        staging, (batches, order) = self.staging, self._batches(census, secret)
-        self.progress("note in the ledger", 0, 1)
-        staging.note(self.ledger, entry)
-        tallies, manifest, _ = self._exchange(source, census, batches, secret, Truth(), numbers)
-        entry = replace(entry, manifest=manifest.digest)
-        report = scale_report(self.job, census, order, tallies, history=(*related, entry), engine=manifest.engine)
-        report = replace(report, files=_FILES)
-        document = report.document()
-        text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-        staging.write("report.json", text.encode())
-        staging.write("report.html", render_html(document).encode())
-        self.progress("write the manifest", 0, 1)
-        staging.seal(manifest)
-        self.progress("record the release", 0, 1)
-        self.ledger.record_staged(entry, staging.folder / PEOPLE / EVERYBODY, manifest.content)
-        self.progress("publish", 0, 1)
-        staging.publish(self.ledger)
-        self.progress("publish", 1, 1)
-        return report
-
-    def _batches(self, census: Census, secret: Secret) -> tuple[tuple[Batch, ...], Order]:
-        """The batches that travel, and their order."""
-        order = self._fitted(census)
-        batches = self.job.batches(census, order, secret)
+    def _exchange(self, table: Table, truth: Truth) -> tuple[_Learned, Manifest, dict[str, int]]:
+        """Draw the reports and count them: what was learned, the files, and what was counted of the truth."""
+        census, order = table.census, self._fitted(table.census)
+        batches = self.job.batches(census, order, self.secret)
         for batch in batches:
             batch.added()  # refused here where no task could hold them
-        return batches, order
-
-    def _exchange(
-        self, source: Source, census: Census, batches: tuple[Batch, ...], secret: Secret, truth: Truth, numbers: bool
-    ) -> tuple[Tallies, Manifest, dict[str, int]]:
-        """Draw the reports and count them: their tallies, the files, and what was counted of the truth."""
-        job, staging, reader = self.job, self.staging, self.job.reader(numbers=numbers)
+        job, staging, reader = self.job, self.staging, self.reader(numbers=table.numbers)
         said = json.dumps(description_of(job.collection(census), fresh(job.asked).provenance))
         batches = with_row_counts(
-            self.engine, source, batches, reader, rows=job.rows(0), staging=staging.folder,
-            progress=partial(self._tell, "count the places"),
+            self.engine, table.source, batches, reader, rows=batch_rows(), staging=staging.folder,
+            progress=partial(self.tell, "count the places"),
         )  # fmt: skip
         found = self.engine.exchange(
-            source,
-            PackReports(reader, secret, batches, truth),
-            UnpackReports(secret, batches, job.columns, str(staging.parts), said),
-            parts=batches[-1].end + 1, rows=job.rows(max(batch.message.size for batch in batches)),
+            table.source,
+            PackReports(reader, self.secret, batches, truth),
+            UnpackReports(self.secret, batches, job.columns, str(staging.parts), said),
+            parts=batches[-1].end + 1, rows=batch_rows(max(batch.message.size for batch in batches)),
             staging=staging.folder, progress=self.progress,
         )  # fmt: skip
         *parts, totals = found.summaries
@@ -431,36 +366,8 @@ class _Run:
         tallies = self.engine.count(manifest.files(staging.release), job.tally(census), progress=self.progress)
         if tallies.rows != sent:
             raise OutputError("the files hold other reports than were drawn; nothing was released.")
-        return tallies, manifest, totals["truth"]
+        return (order, tallies), manifest, totals["truth"]
 
     def _fitted(self, census: Census) -> Order:
         self.progress("fit the order", 0, 1)
         return self.job.order(census)
-
-    def _again(self, census: Census, exact: list[LedgerEntry], related: list[LedgerEntry]) -> PrivacyReport:
-        """The report of the recorded release, whose files are what they were."""
-        target = self.staging.target
-        self.staging.clear(self.ledger)
-        manifest = read_manifest(target)
-        entry = next((one for one in exact if manifest is not None and one.manifest == manifest.digest), None)
-        if manifest is None or entry is None:
-            raise OutputError(
-                f"{target}: release {exact[-1].number} of this table was published to another place; name that with "
-                "--out, or draw afresh with --new-release: budgets add."
-            )
-        verify(manifest, target)
-        tally = self.engine.count(manifest.files(target), self.job.tally(census), progress=self.progress)
-        history = (*(one for one in related if one != entry), entry)
-        order = self._fitted(census)
-        report = scale_report(
-            self.job, census, order, tally, history=history, reproduced=True, engine=manifest.engine
-        )
-        return replace(report, files=_FILES)
-
-
-def check_folder(target: Path) -> None:
-    """Refuse a target that holds anything but a release in files."""
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise OutputError(f"{target}: exists and is not a folder; name another place with --out.")
-    if target.exists() and any(target.iterdir()) and read_manifest(target) is None:
-        raise OutputError(f"{target}: is not empty, and holds no release in files; name another place with --out.")

@@ -31,13 +31,14 @@ def refuse_unsupported(asked: RunConfig | QuestionsConfig) -> None:
     fitted = arrangement_of(shuffle.shuffler) is not None
     label = None if groups is None else groups.labels
     columns = [] if groups is None else groups.columns
-    one_column = config.data.time is None and not config.strings
-    apart = choices_of(asked, engine=PROCESSES).refusal if one_column else None
+    apart = choices_of(asked, engine=PROCESSES).refusal if config.data.time is None else None
+    texts = config.strings is not None
     reasons = {
         apart: apart is not None,
         "a stream of rounds has an order of its own": data.time is not None,
         "tasks encode answers before all of them are seen, so [data] `categories` must be declared": any(
-            not one.data.numeric and one.data.categories is None and not one.question_kind.of_arrays for one in each
+            not one.data.numeric and one.data.categories is None and not (one.question_kind.of_arrays or texts)
+            for one in each
         ),
         "[shuffle] compare draws several orders of the same reports, which takes them in one memory": bool(
             shuffle.compare
@@ -45,7 +46,6 @@ def refuse_unsupported(asked: RunConfig | QuestionsConfig) -> None:
         "tasks see one row of each person, so the table must have that, and [memoize] no `time`": (
             config.memoize is not None and config.memoize.time is not None
         ),
-        "strings without a list of candidates are asked for level by level": config.strings is not None,
         "randomness is keyed by person, so [data] `person` must name a column": data.person is None,
         '`duplicates` must be "refuse": which row comes first depends on the order of the files': (
             data.duplicates != "refuse"

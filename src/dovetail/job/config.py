@@ -24,7 +24,7 @@ from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.registry import Declared, Registry
 from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Randomizer
-from dovetail.job.together import choices_of
+from dovetail.job.together import STRINGS, choices_of
 from dovetail.question.vector import check_clip
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
@@ -525,6 +525,8 @@ class RunConfig(Section):
     @property
     def choices(self) -> tuple[str, str, str]:
         """Question, noise and order, as the table of what goes together has them."""
+        if self.strings is not None:
+            return STRINGS, self.strings.trust, self.shuffle.shuffler
         noise = self.promise.noise if self.memoize is None else "memoized"
         if self.randomize is not None and self.randomize.by is not None and self.promise.trust == "local":
             noise = "classes"  # memoized or not

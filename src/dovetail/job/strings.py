@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from math import inf, sqrt
 from typing import Any, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dovetail.account.accountant import Accountant
@@ -23,6 +23,7 @@ from dovetail.core.errors import ConfigError, DataError, DovetailError, Unsuppor
 from dovetail.core.estimate import Estimate
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.keyed_hash import hashes_of
 from dovetail.core.missing import Missing
 from dovetail.core.progress import Progress
 from dovetail.job.config import RunConfig, StringsSection
@@ -42,6 +43,7 @@ from dovetail.table.spelling import names_of
 
 END = 256  # the symbol after the last byte of a string
 MOST_EPSILON0 = 30.0
+_PUBLIC = b"dovetail level"  # key of a hash that anybody can compute
 FALSE_ALARMS = 0.05  # a level, on average, where the noise is not bounded
 
 
@@ -79,32 +81,74 @@ class FrequentStrings:
     thresholds: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class _Counter:
-    """One level's counts of `symbols` among the people of one group, and how large one has to be."""
+Tally = NDArray[np.float64]  # (symbols,), whole numbers
 
-    symbols: int
+
+@final
+@dataclass(frozen=True)
+class Level:
+    """What one group of people is asked: the next byte of the beginnings that are left, or which string ended before.
+
+    A fold: tallies of parts of the group add, in any order; the noise of the shuffler is added to the sum, once.
+
+    Parameters
+    ----------
+    number : int
+        Bytes of each beginning.
+    n : int
+        People of the group.
+    open, ended : tuples of bytes
+        Beginnings, and strings that ended before.
+    noise : Dummies or KRR
+    """
+
+    number: int
     n: int
+    open: tuple[bytes, ...]
+    ended: tuple[bytes, ...]
     noise: Dummies | KRR
 
-    def counts(self, held: np.ndarray, rng: Entropy) -> np.ndarray:
+    def tally(self, texts: Sequence[str], rng: Entropy) -> Tally:
+        """How often these people send each symbol."""
+        places = {prefix: place for place, prefix in enumerate(self.open)}
+        ends = {text: 257 * len(self.open) + place for place, text in enumerate(self.ended)}
+        other = 257 * len(self.open) + len(self.ended)
+        held = [_symbol(text.encode(), self.number, places, ends, other) for text in texts]
+        sent = np.array(held, dtype=np.int64)
+        if isinstance(self.noise, KRR) and held:
+            sent = self.noise.randomize(sent, rng)
+        return np.bincount(sent, minlength=other + 1).astype(np.float64)
+
+    def complete(self, tally: Tally, rng: Entropy) -> Tally:
+        """The tally of the whole batch, with what the shuffler adds."""
+        return tally + self.noise.tally(self.noise.drawn(rng)) if isinstance(self.noise, Dummies) else tally
+
+    def counts(self, tally: Tally) -> Tally:
+        """Unbiased numbers of people behind each symbol of the whole batch."""
         if isinstance(self.noise, Dummies):
-            return self.noise.counts(self.noise.add(held, rng))
-        return np.asarray(self.n * self.noise.invert(self.noise.tally(self.noise.randomize(held, rng)), self.n))
+            return self.noise.counts_of(tally)
+        return np.asarray(self.n * self.noise.invert(tally, self.n))
+
+    def key(self, symbol: int) -> tuple[bytes, bool]:
+        """The beginning or, with True, the whole string that a symbol stands for."""
+        if symbol >= 257 * len(self.open):
+            return self.ended[symbol - 257 * len(self.open)], True
+        prefix, byte = self.open[symbol // 257], symbol % 257
+        return (prefix, True) if byte == END else (prefix + bytes([byte]), False)
 
     @property
     def error(self) -> float:
         """Standard deviation of the count of a symbol that nobody holds."""
         if isinstance(self.noise, Dummies):
             return sqrt(self.noise.variance)
-        return sqrt(self.n * float(self.noise.variance(np.eye(1, self.symbols, 1)[0])[0]))
+        return sqrt(self.n * float(self.noise.variance(np.eye(1, self.noise.k, 1)[0])[0]))
 
     @property
     def threshold(self) -> float:
         """Dummies: what nobody's symbol can reach. Local noise: rarely reached."""
         if isinstance(self.noise, Dummies):
             return self.noise.reach + 1.0
-        return float(-ndtri(FALSE_ALARMS / self.symbols)) * self.error
+        return float(-ndtri(FALSE_ALARMS / self.noise.k)) * self.error
 
 
 @dataclass(frozen=True)
@@ -187,29 +231,37 @@ def find_frequent_strings(
     depth, most = whole("levels", levels, least=1, most=64), whole("keep", keep, least=1, most=1024)
     word("trust", trust, ("shuffler", "local"), '"shuffler" or "local"')
     groups = _groups(people, depth)
-    open_, done = [b""], list[bytes]()
+
+    def ask(level: Level) -> Tally:
+        return level.complete(level.tally(groups[level.number], rng), rng)
+
+    sizes = [len(group) for group in groups]
+    return search_levels(sizes, ask, epsilon=wanted, delta=delta, trust=trust, keep=most)
+
+
+def search_levels(
+    sizes: Sequence[int], ask: Callable[[Level], Tally], *, epsilon: float, delta: float, trust: str, keep: int
+) -> FrequentStrings:
+    """The search of `find_frequent_strings` over groups of so many people.
+
+    `ask` is called for one level after the other and returns the tally of its whole batch, wherever that is drawn.
+    """
+    refuse_small(sizes)
     thresholds, promises = list[float](), list[CentralDP]()
-    kept: dict[tuple[bytes, bool], _Count] = {}
-    for level, group in enumerate(groups):
-        if not open_ and not done:
+    kept: dict[tuple[bytes, bool], _Count] = {(b"", False): _Count()}
+    for number, n in enumerate(sizes):
+        if not kept:
             break  # nothing is left to ask for
-        places = {prefix: place for place, prefix in enumerate(open_)}
-        ends = {text: 257 * len(open_) + place for place, text in enumerate(done)}
-        other = 257 * len(open_) + len(done)
-        held = np.array([_symbol(text, level, places, ends, other) for text in group], dtype=np.int64)
-        counter, promise = _counter(other + 1, len(group), wanted, delta, trust)
-        counts, tau = counter.counts(held, rng), counter.threshold
-        best = np.argsort(-counts[:other], kind="stable")[:most]
+        open_ = tuple(prefix for prefix, complete in kept if not complete)
+        ended = tuple(prefix for prefix, complete in kept if complete)
+        noise, promise = _noise(257 * len(open_) + len(ended) + 1, n, epsilon, delta, trust)
+        level = Level(number, n, open_, ended, noise)
+        counts, tau = level.counts(ask(level)), level.threshold
+        best = np.argsort(-counts[:-1], kind="stable")[:keep]
         before, kept = kept, {}
         for symbol in best[counts[best] >= tau].tolist():
-            if symbol >= 257 * len(open_):
-                key = (done[symbol - 257 * len(open_)], True)
-            else:
-                prefix, byte = open_[symbol // 257], symbol % 257
-                key = (prefix, True) if byte == END else (prefix + bytes([byte]), False)
-            kept[key] = before.get(key, _Count()).plus(float(counts[symbol]), len(group), counter.error)
-        open_ = [prefix for prefix, complete in kept if not complete]
-        done = [prefix for prefix, complete in kept if complete]
+            key = level.key(symbol)
+            kept[key] = before.get(key, _Count()).plus(float(counts[symbol]), n, level.error)
         thresholds.append(tau)
         promises.append(promise)
     found = tuple(
@@ -218,13 +270,13 @@ def find_frequent_strings(
     )
     worst = max(promises, key=lambda one: one.epsilon)
     worst = replace(worst, colluding=max(one.colluding for one in promises))  # levels spend different local epsilons
-    return FrequentStrings(found, worst, tuple(map(len, groups)), tuple(thresholds))
+    return FrequentStrings(found, worst, tuple(sizes), tuple(thresholds))
 
 
-def group_sizes(names: Sequence[str], levels: int) -> tuple[int, ...]:
-    """People in the group of each level: public, as it depends on names alone."""
-    counts = np.bincount([level_of(name, levels) for name in names], minlength=levels)
-    return tuple(int(count) for count in counts)
+def refuse_small(sizes: Sequence[int]) -> None:
+    """UnsupportedError for a group that hides nobody."""
+    if min(sizes) < 2:
+        raise UnsupportedError(f"a group has {min(sizes)} people, who are hidden by nobody: ask for fewer levels.")
 
 
 def promise_of_dummies(sizes: Sequence[int], *, epsilon: float, delta: float) -> CentralDP:
@@ -233,26 +285,23 @@ def promise_of_dummies(sizes: Sequence[int], *, epsilon: float, delta: float) ->
     return max(promises, key=lambda one: one.epsilon)
 
 
-def level_of(name: str, levels: int) -> int:
-    """The group of a person, from her name alone: public, and the same in every round."""
-    digest = sha256(b"dovetail level\0" + name.encode()).digest()
-    return int.from_bytes(digest[:16], "big") % levels
+def levels_of(names: pl.Series, levels: int) -> NDArray[np.int64]:
+    """The group of each person, from her name alone: public, and the same in every round and place."""
+    digests = hashes_of(names, _PUBLIC, 8).view("<u8").reshape(-1)
+    return (digests % np.uint64(levels)).astype(np.int64)
 
 
-def _groups(people: Sequence[tuple[str, str]], levels: int) -> list[list[bytes]]:
-    """Strings of each group, as bytes."""
-    groups: list[list[bytes]] = [[] for _ in range(levels)]
-    names = set[str]()
+def _groups(people: Sequence[tuple[str, str]], levels: int) -> list[list[str]]:
+    """Strings of each group."""
     for pair in people:
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
             raise DataError("`people` must be pairs of two texts, a name and a string.")
-        names.add(pair[0])
-        groups[level_of(pair[0], levels)].append(pair[1].encode())
-    if len(names) < len(people):
-        raise DataError(f"`people` must name everybody once; {len(people) - len(names):,} names are repeated.")
-    small = min(len(group) for group in groups)
-    if small < 2:
-        raise UnsupportedError(f"a group has {small} people, who are hidden by nobody: ask for fewer levels.")
+    names = pl.Series([name for name, _ in people], dtype=pl.String)
+    if names.n_unique() < len(people):
+        raise DataError(f"`people` must name everybody once; {len(people) - names.n_unique():,} names are repeated.")
+    groups: list[list[str]] = [[] for _ in range(levels)]
+    for level, (_, text) in zip(levels_of(names, levels).tolist(), people, strict=True):
+        groups[level].append(text)
     return groups
 
 
@@ -266,18 +315,18 @@ def _symbol(text: bytes, level: int, places: dict[bytes, int], ends: dict[bytes,
     return 257 * place + (END if len(text) == level else text[level])
 
 
-def _counter(symbols: int, n: int, epsilon: float, delta: float, trust: str) -> tuple[_Counter, CentralDP]:
+def _noise(symbols: int, n: int, epsilon: float, delta: float, trust: str) -> tuple[Dummies | KRR, CentralDP]:
     """The noise of one level, and what it promises."""
     if trust == "shuffler":
         dummies = Dummies(symbols, epsilon, delta)
-        return _Counter(symbols, n, dummies), dummies_guarantee(dummies, n=n)
+        return dummies, dummies_guarantee(dummies, n=n)
     low, high = max_epsilon(epsilon=epsilon, n=n, delta=delta), MOST_EPSILON0
     while high - low > 1e-3 * high:  # the largest epsilon0 that the group hides
         middle = 0.5 * (low + high)
         enough = Accountant(KRR(symbols, middle), n=n).epsilon(delta) <= epsilon
         low, high = (middle, high) if enough else (low, middle)
     krr = KRR(symbols, low)
-    return _Counter(symbols, n, krr), amplify(krr, n=n, delta=delta)
+    return krr, amplify(krr, n=n, delta=delta)
 
 
 # How frequent a string has to be for a search to find it.
@@ -361,12 +410,25 @@ class Search:
     last: int
     levels: int
 
-    def is_found(self, one: FrequentString, text: str) -> bool:
-        """True if a text is the string that was found, or begins with it."""
-        if one.complete:
-            return text == one.text
+    @classmethod
+    def of(cls, answer: FrequentStrings, asked: StringsSection) -> Search:
+        """What a search has found."""
+        bare = asked.trust == "shuffler"
+        local = LocalDP(inf, source=NOT_LOCAL) if bare else LocalDP(answer.guarantee.colluding, source="one report")
+        return cls(list(answer.found), local, answer.guarantee, answer.groups[-1], asked.levels)
+
+    @classmethod
+    def recorded(cls, table: pl.DataFrame, sizes: Sequence[int], asked: StringsSection) -> Search:
+        """What a release has found, of groups of so many people."""
+        central = promise_of_dummies(sizes, epsilon=asked.epsilon, delta=asked.delta)
+        found = tuple(FrequentString(*row) for row in table.iter_rows())
+        return cls.of(FrequentStrings(found, central, tuple(sizes), ()), asked)
+
+    def places(self, text: str) -> list[int]:
+        """Which of the strings that were found a text is, or begins with."""
         raw = text.encode()
-        return len(raw) >= self.levels and raw[: self.levels].decode("utf-8", errors="replace") == one.text
+        cut = raw[: self.levels].decode("utf-8", errors="replace") if len(raw) >= self.levels else None
+        return [place for place, one in enumerate(self.found) if (text if one.complete else cut) == one.text]
 
     @property
     def randomizer(self) -> dict[str, Any]:
@@ -377,7 +439,46 @@ class Search:
         return {"name": name, "label": label, "epsilon": self.local.epsilon, "parameters": {}}
 
 
-def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: str) -> Evaluation:
+@dataclass(frozen=True)
+class Truth:
+    """What a rehearsal knows of everybody's string; counts of disjoint sets of strings add.
+
+    Parameters
+    ----------
+    held : int array (found,)
+        People who hold each string that was found.
+    common, hit : int
+        Strings that so many people hold that a search should find them, and how many of them it found.
+    """
+
+    held: NDArray[np.int64]
+    common: int
+    hit: int
+
+    @classmethod
+    def of(cls, search: Search, counted: Mapping[str, int], least: float) -> Truth:
+        """Of strings with the number of people who hold each; common are those of at least so many."""
+        held, common = np.zeros(len(search.found), dtype=np.int64), list[bool]()
+        for text, count in counted.items():
+            places = search.places(text)
+            held[places] += count
+            if count >= least:
+                common.append(bool(places))
+        return cls(held, len(common), sum(common))
+
+    def __add__(self, other: Truth) -> Truth:
+        return Truth(self.held + other.held, self.common + other.common, self.hit + other.hit)
+
+
+def common_from(asked: StringsSection, n: int) -> float:
+    """People who have to hold a string so that it is found with 95 %; infinite where not even everybody is enough."""
+    try:
+        return n * smallest_share(n=n, epsilon=asked.epsilon, delta=asked.delta, levels=asked.levels)
+    except UnsupportedError:
+        return inf
+
+
+def evaluation_of(search: Search, n: int, truth: Truth | None, provenance: str) -> Evaluation:
     shuffler = Uniform(n)
     lenses = ("attacks", "learnability", "sections")
     unmeasured: dict[str, Any] = {} if truth is None else dict.fromkeys(lenses, NO_LIST)
@@ -388,7 +489,7 @@ def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: s
     drawn = np.sqrt(np.clip(shares * (1.0 - shares), 0.0, 0.25) / asked)
     error = np.hypot(np.append(noise, np.sqrt(np.sum(np.square(noise)))), drawn)
     labels = [one.text if one.complete else f"{one.text}..." for one in search.found] + [OTHERS]
-    true = None if truth is None else _true_shares(search, truth)
+    true = None if truth is None else [*(truth.held / n), 1.0 - sum(truth.held / n)]
     estimate = Estimate(shares, error, search.last, error)
     return Evaluation(
         shuffler=shuffler.name,
@@ -403,12 +504,7 @@ def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: s
     )  # fmt: skip
 
 
-def _true_shares(search: Search, truth: list[str]) -> list[float]:
-    shares = [sum(search.is_found(one, text) for text in truth) / len(truth) for one in search.found]
-    return [*shares, 1.0 - sum(shares)]
-
-
-def assumptions_of(asked: StringsSection, n: int, search: Search, truth: list[str] | None) -> tuple[str, ...]:
+def assumptions_of(asked: StringsSection, n: int, search: Search, truth: Truth | None) -> tuple[str, ...]:
     lines = [
         STRINGS.format(levels=asked.levels),
         "Each person sends exactly one report; names do not depend on strings.",
@@ -423,7 +519,7 @@ def assumptions_of(asked: StringsSection, n: int, search: Search, truth: list[st
     else:
         lines.append(SOME_FALSE)
     lines.append(BIASED)
-    return tuple(lines + ([] if truth is None else _measured(asked, search, truth)))
+    return tuple(lines + ([] if truth is None else _measured(asked, n, truth)))
 
 
 def _reach(asked: StringsSection, n: int) -> str:
@@ -438,20 +534,15 @@ def _reach(asked: StringsSection, n: int) -> str:
     )
 
 
-def _measured(asked: StringsSection, search: Search, truth: list[str]) -> list[str]:
+def _measured(asked: StringsSection, n: int, truth: Truth) -> list[str]:
     """Recall and false strings of this rehearsal."""
-    false = sum(not any(search.is_found(one, text) for text in truth) for one in search.found)
-    lines = [f"In this rehearsal {len(search.found):,} strings were found, {false:,} of which nobody holds."]
-    try:
-        least = smallest_share(n=len(truth), epsilon=asked.epsilon, delta=asked.delta, levels=asked.levels)
-    except UnsupportedError:
-        return lines
-    common = [text for text, count in Counter(truth).items() if count >= least * len(truth)]
-    hit = sum(any(search.is_found(one, text) for one in search.found) for text in common)
-    if common:
+    false = int((truth.held == 0).sum())
+    lines = [f"In this rehearsal {len(truth.held):,} strings were found, {false:,} of which nobody holds."]
+    if truth.common:
+        least = upward(100 * common_from(asked, n) / n)
         lines.append(
-            f"Of {len(common):,} strings that at least {upward(100 * least)}% of the people hold, {hit:,} were found "
-            f"({percent(hit / len(common))})."
+            f"Of {truth.common:,} strings that at least {least}% of the people hold, {truth.hit:,} were found "
+            f"({percent(truth.hit / truth.common)})."
         )
     return lines
 
@@ -491,29 +582,21 @@ def run_strings(
     assert asked is not None  # checked by the caller
     progress("read the table", 0, 1)
     survey = read_survey(settings.data, rng, table=table)
-    people = list(zip(names_of(survey.people.to_series()).to_list(), _texts(survey), strict=True))
+    texts = [(survey.categories or ())[code] for code in survey.values.tolist()]
+    people = list(zip(names_of(survey.people.to_series()).to_list(), texts, strict=True))
     progress("read the table", 1, 1)
     progress("find strings", 0, 1)
+    truth, released = None, None
     try:
         if settings.mode == "release":
             search, released = _released(people, survey, asked, rng, ledger, new_release=new_release)
         else:
-            search, released = _search(people, asked, rng), None
+            search = Search.of(find_frequent_strings(people, **asked.model_dump(), rng=rng), asked)
+            truth = Truth.of(search, Counter(texts), common_from(asked, survey.n))
     except DovetailError as error:
         raise ConfigError(f"[strings] {error}") from None
     progress("find strings", 1, 1)
-    return _report(settings, asked, survey, people, search, released, rng)
-
-
-def _texts(survey: Survey) -> list[str]:
-    return [(survey.categories or ())[code] for code in survey.values.tolist()]
-
-
-def _search(people: list[tuple[str, str]], asked: StringsSection, rng: Entropy) -> Search:
-    answer = find_frequent_strings(people, **asked.model_dump(), rng=rng)
-    bare = asked.trust == "shuffler"
-    local = LocalDP(inf, source=NOT_LOCAL) if bare else LocalDP(answer.guarantee.colluding, source="one report")
-    return Search(list(answer.found), local, answer.guarantee, answer.groups[-1], asked.levels)
+    return strings_report(settings, survey, search, released, rng, truth=truth)
 
 
 def _released(
@@ -521,35 +604,50 @@ def _released(
     *, new_release: bool,
 ) -> tuple[Search, ReleasedTable]:  # fmt: skip
     """The recorded search of this table under these terms, or a fresh one. The ledger has a row for each person."""
-    columns = {"string": pl.String, "complete": pl.Boolean, "share": pl.Float64, "standard_error": pl.Float64}
-    columns["asked"] = pl.Int64
+    names = [name for name, _ in people]
 
     def draw() -> pl.DataFrame:
-        found = _search(people, asked, rng).found
-        rows = [(one.text, one.complete, one.share, one.standard_error, one.asked) for one in found]
-        return pl.DataFrame([*rows, *[(None,) * 5] * (survey.n - len(rows))], schema=columns, orient="row")
+        found = found_table(find_frequent_strings(people, **asked.model_dump(), rng=rng).found)
+        return pl.concat([found, found.clear(survey.n - found.height)])
 
     request = ReleaseRequest(
-        table=canonical(survey.identity), terms=b"strings" + asked.model_dump_json().encode(),
-        groups=everybody([name for name, _ in people]), people=[name for name, _ in people],
+        table=canonical(survey.identity), terms=strings_terms(asked), groups=everybody(names), people=names,
         epsilon=inf, alpha=0.0, n=survey.n, shuffler=Uniform.name,
     )  # fmt: skip
     answer = ledger.answer(request, new_release=new_release, draw=draw)
     table = answer.reports.drop_nulls("string")
-    found = [FrequentString(*row) for row in table.iter_rows()]
-    sizes = group_sizes([name for name, _ in people], asked.levels)
-    central = promise_of_dummies(sizes, epsilon=asked.epsilon, delta=asked.delta)
-    released = replace(ReleasedTable.of(answer), table=table)
-    return Search(found, LocalDP(inf, source=NOT_LOCAL), central, sizes[-1], asked.levels), released
+    sizes = np.bincount(levels_of(pl.Series(names), asked.levels), minlength=asked.levels)
+    return Search.recorded(table, sizes.tolist(), asked), replace(ReleasedTable.of(answer), table=table)
 
 
-def _report(
-    settings: RunConfig, asked: StringsSection, survey: Survey, people: list[tuple[str, str]], search: Search,
-    released: ReleasedTable | None, rng: Entropy,
+def strings_terms(asked: StringsSection) -> bytes:
+    """What shapes a release, for the ledger."""
+    return b"strings" + asked.model_dump_json().encode()
+
+
+_COLUMNS = {
+    "string": pl.String, "complete": pl.Boolean, "share": pl.Float64, "standard_error": pl.Float64, "asked": pl.Int64,
+}  # fmt: skip
+
+
+def found_table(found: Sequence[FrequentString]) -> pl.DataFrame:
+    """The strings as they are released."""
+    return pl.DataFrame([tuple(vars(one).values()) for one in found], schema=_COLUMNS, orient="row")
+
+
+def describe_search(settings: RunConfig) -> dict[str, Any]:
+    """What a released table of strings says of itself."""
+    return {"strings": settings.model_dump(mode="json")["strings"], "private": settings.data.private}
+
+
+def strings_report(
+    settings: RunConfig, survey: Survey, search: Search, released: ReleasedTable | None, rng: Entropy,
+    *, truth: Truth | None = None, **rest: Any,
 ) -> PrivacyReport:  # fmt: skip
-    truth = None if released is not None else [text for _, text in people]
+    """The report of a search; of the survey it reads how many people there are, and what was left out."""
+    asked = settings.strings
+    assert asked is not None  # checked by callers
     evaluation = evaluation_of(search, survey.n, truth, rng.provenance)
-    config = settings.model_dump(mode="json", include={"schema_version", "mode", "title", "strings"})
     return report_of(
         settings.title or f"Strings of {settings.data.private}",
         evaluation if released is None else released.compose(evaluation), released, rng,
@@ -562,6 +660,7 @@ def _report(
             *assumptions_of(asked, survey.n, search, truth), *gaps_and_outliers(survey, mode=settings.mode),
         ),
         steps=steps_of(asked, search),
-        config=config,
-        sanitized_description={"strings": config["strings"], "private": settings.data.private},
+        config=settings.model_dump(mode="json", include={"schema_version", "mode", "title", "strings"}),
+        sanitized_description=describe_search(settings),
+        **rest,
     )  # fmt: skip

@@ -21,6 +21,8 @@ SEVERAL = {  # questions of one person at once, and how she answers
     "joint": "several questions, all answers in one report",
     "one": "one of several questions, drawn by chance",
 }
+STRINGS = "strings"  # level by level: each group of people is asked another question
+LABELS = {**SEVERAL, STRINGS: "strings that many people hold, without a list of them"}
 REHEARSAL, RELEASE = MODES = ("rehearsal", "release")
 
 
@@ -31,7 +33,7 @@ class Choices:
     Parameters
     ----------
     question, noise, order, engine, mode : str
-        Names: of `QUESTIONS` or `SEVERAL`, `NOISES`, `SHUFFLERS`, `ENGINES` and `MODES`.
+        Names: of `QUESTIONS` or `LABELS`, `NOISES`, `SHUFFLERS`, `ENGINES` and `MODES`.
     """
 
     question: str
@@ -52,8 +54,8 @@ class Choices:
 
     @property
     def _asked(self) -> type[Question] | None:
-        """The one question; None where there are several."""
-        return None if self.question in SEVERAL else QUESTIONS[self.question]
+        """The one question; None where there are several, or one after the other."""
+        return None if self.question in LABELS else QUESTIONS[self.question]
 
     def _facts(self) -> Iterator[tuple[str, bool]]:
         noise, order, asked = NOISES[self.noise], SHUFFLERS[self.order], self._asked
@@ -75,6 +77,16 @@ class Choices:
                 asked.several and noise.trust == "local",
             )
             yield f"{asked.label} is in no campaign: {asked.unsent}", campaign and bool(asked.unsent)
+        searched = self.question == STRINGS
+        yield (
+            "strings are found by how often each answer comes from a group of people, which no order of the answers "
+            "tells more of than a uniform one",
+            searched and self.order != "uniform",
+        )
+        yield (
+            "a release of strings needs noise of the shuffler: local noise finds strings that nobody holds",
+            searched and self.mode == RELEASE and noise.trust == "local",
+        )
         yield (
             f'a release must shuffle: `shuffler` "{self.order}" would publish who sent what',
             self.mode == RELEASE and not order.moves_reports,
@@ -116,7 +128,16 @@ class Choices:
         )
         yield (
             "a campaign of several questions shuffles uniformly",
-            campaign and asked is None and self.order != "uniform",
+            campaign and self.question in SEVERAL and self.order != "uniform",
+        )
+        yield (
+            "strings are hidden by noise of the shuffler, or by every person's own, as [strings] `trust` says",
+            self.question == STRINGS and self.noise not in ("shuffler", "local"),
+        )
+        yield (
+            "a campaign asks everybody one question, and a search for strings asks each group another, one after the "
+            "other",
+            campaign and self.question == STRINGS,
         )
         yield (
             f"shuffler {self.order!r} runs in one memory",
@@ -126,7 +147,7 @@ class Choices:
 
 def table() -> Iterator[tuple[Choices, str | None]]:
     """Every cell, and why it is refused."""
-    for names in product((*QUESTIONS.names(), *SEVERAL), NOISES.names(), SHUFFLERS.names(), ENGINES, MODES):
+    for names in product((*QUESTIONS.names(), *LABELS), NOISES.names(), SHUFFLERS.names(), ENGINES, MODES):
         one = Choices(*names)
         yield one, one.refusal
 
@@ -149,12 +170,12 @@ def page() -> str:
         "A collection is five choices: a question, a noise, an order, an engine, a view.",
         f"Of {len(cells):,} combinations {len(allowed):,} work. Views show all of them.",
         f"A theorem or a fact of a choice is against {forbidden:,}, and {missing:,} are not built yet.",
-        "Strings and streams have jobs of their own, and no line here.",
+        "Streams have a job of their own, and no line here.",
         "",
         "| question | noise | orders in memory | orders in files | orders in campaigns |",
         "| --- | --- | --- | --- | --- |",
     ]
-    labels = {name: QUESTIONS[name].label for name in QUESTIONS.names()} | SEVERAL
+    labels = {name: QUESTIONS[name].label for name in QUESTIONS.names()} | LABELS
     for question, noise in product(labels, NOISES.names()):
         own = [one for one in allowed if (one.question, one.noise) == (question, noise)]
         orders = [
