@@ -16,6 +16,7 @@ from dovetail.attack.experiment.subset_search import SubsetSearch, reidentify_su
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.likelihood import Likelihood
 from dovetail.attack.majority import MajorityVote
+from dovetail.core import entropy
 from dovetail.core import stages as registries
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
 from dovetail.core.errors import ParameterError
@@ -123,6 +124,9 @@ ENTRIES: dict[str, Takes] = {
 }
 
 
+EXACT = ("vulnerability", "compare_mechanisms")  # they draw only where an exact sum is out of reach
+
+
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize(
     "wrong", [np.random.default_rng(1), np.random.RandomState(1), 7], ids=lambda it: str(type(it))
@@ -135,8 +139,16 @@ def test_a_numpy_generator_and_a_seed_are_refused_with_the_way_out(entry: str, w
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_randomness_need_not_be_named(entry: str) -> None:
+def test_randomness_that_is_not_named_is_the_operating_systems(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Entropy] = []
+
+    def spied() -> Entropy:
+        asked.append(system_entropy())
+        return asked[-1]
+
+    monkeypatch.setattr(entropy, "system_entropy", spied)
     ENTRIES[entry]()
+    assert bool(asked) != (entry in EXACT)
 
 
 def test_the_default_is_the_operating_systems_entropy() -> None:
