@@ -36,7 +36,7 @@ from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.rase import RASE, Sattolo
-from dovetail.shuffle.sampling.mallows import draw_mallows, shuffle_out_of_core
+from dovetail.shuffle.sampling.mallows import draw_mallows
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -75,7 +75,6 @@ ENTRIES: dict[str, Takes] = {
     },
     **{f"{type(s).__name__}.permutation": lambda s=s, **o: s.permutation(**o) for s in SHUFFLERS},
     **{f"{type(s).__name__}.shuffle": lambda s=s, **o: s.shuffle(np.zeros(s.n), **o) for s in SHUFFLERS},
-    "stream": lambda **o: list(shuffle_out_of_core([[1, 2], [3]], 1.0, **o)),
     "mallows": lambda **o: draw_mallows(5, 0.5, **o),
     "GroupShares.shares": lambda **o: GroupShares(GROUPS, k=2).shares(VALUES, **o),
     "DebiasedEstimator.shares": lambda **o: DebiasedEstimator(GroupShares(GROUPS, k=2), KRR2.channel()).shares(
