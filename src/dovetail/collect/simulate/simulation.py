@@ -120,7 +120,7 @@ class SimulatedDevices:
         return np.asarray(sums / (self.weight(devices) or 1.0))
 
     def truth_of(self, parts: Iterable[tuple[int, list[int]]]) -> NDArray[np.float64]:
-        """What the question of a campaign learns of the true values of these devices in these rounds."""
+        """The truth that the question of a campaign asks for, of these devices in these rounds."""
         held = np.concatenate([self.answers[round - 1, devices] for round, devices in parts])
         asked = self._question
         if not asked.of_numbers and not asked.of_arrays:
@@ -350,7 +350,7 @@ class SimulatedIssuer:
         self._running = None
 
     def ask(self, url: str, application: bytes) -> bytes | str:
-        """What a device gets; nothing of an issuer that dies over it, or of an answer that is lost."""
+        """The answer that a device gets; none of an issuer that dies over it, or if it is lost."""
         fate = self._fate()
         if fate == "lost":
             return "unavailable"
