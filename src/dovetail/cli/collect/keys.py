@@ -30,6 +30,7 @@ from dovetail.collect.files import (
 )
 from dovetail.collect.logs import AuditLog, audit_key, verify_log
 from dovetail.core.checks import whole
+from dovetail.core.display import counted
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError, ParameterError
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import Role, RoleKeys, SuiteName, VerifyingKey
@@ -200,7 +201,9 @@ def _audit(
     show(
         {"log": str(log), "by": str(by), "entries": [vars(entry) for entry in entries]},
         Grid(str(log), ("", "time", "action", ""), rows),
-        Paste(f"verified: {len(entries):,} lines; head {entries[-1].digest if entries else 'none'}"),
+        Paste(
+            f"verified: {counted(len(entries), 'line', 'lines')}; head {entries[-1].digest if entries else 'none'}"
+        ),
         as_json=as_json,
     )
 
