@@ -307,9 +307,9 @@ def test_columns_are_written_as_a_text_or_as_a_table_whose_categories_may_hold_a
         'promise = { trust = "shuffler", epsilon = 1.0 }\n[question]\nask = "tables"\n'
         '[question.others]\n"b" = ["p;1", "q|2"]\nc = "m | f"\n'
     )
-    others: Any = load_config(file).question.others  # type: ignore[union-attr]
-    assert Tables(("x", "y"), others).others == (("b", ("p;1", "q|2")), ("c", ("m", "f")))
-    assert Tables(("x", "y"), Tables(("x", "y"), others).others).others == Tables(("x", "y"), others).others
+    question: Any = load_config(file).question
+    found = Tables(("x", "y"), question.others).others
+    assert found == (("b", ("p;1", "q|2")), ("c", ("m", "f"))) == Tables(("x", "y"), found).others
     assert Tables(("x", "y"), "b: p | q").others == Tables(("x", "y"), {"b": ["p", "q"]}).others
 
 
