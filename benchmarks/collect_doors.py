@@ -90,12 +90,13 @@ def published(broker: Mosquitto, where: str, messages: Sequence[bytes]) -> None:
     """Messages of one client, until the shuffler has answered all of them."""
     told, session = SimpleQueue[None](), os.urandom(16).hex()
     client = Client(CallbackAPIVersion.VERSION2, session, protocol=MQTTv5)
-    client.on_subscribe = client.on_message = lambda *_: told.put(None)
+    client.on_subscribe = lambda *_: told.put(None)
+    client.on_message = lambda *_: told.put(None)
     client.connect("127.0.0.1", broker.process.port)
     client.loop_start()
     client.subscribe(answer_topic(session), qos=1)
     told.get()
-    asked = Properties(PacketTypes.PUBLISH)
+    asked = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     asked.ResponseTopic = answer_topic(session)
     for message in messages:
         client.publish(where, message, qos=1, properties=asked)
@@ -219,7 +220,7 @@ def queued(template: Path, place: Path, parts: list[list[bytes]]) -> None:
         sender = Client(CallbackAPIVersion.VERSION2, os.urandom(16).hex(), protocol=MQTTv5)
         sender.connect("127.0.0.1", broker.process.port)
         sender.loop_start()
-        asked = Properties(PacketTypes.PUBLISH)
+        asked = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         asked.ResponseTopic = answer_topic(os.urandom(16).hex())
         for number in range(QUEUED):
             sent = sender.publish(where, strangers[number % STRANGERS], qos=1, properties=asked)

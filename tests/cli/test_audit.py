@@ -39,6 +39,24 @@ def test_an_impossible_claim_has_status_1_and_says_what_the_attack_needs(capsys:
     assert "impossible: this attack needs at least 7.99" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--noise", "laplace"], "--noise needs --scale: "),
+        (["--epsilon0", "1", "--honest", "5"], "--honest goes with --n, the people"),
+        (
+            ["--epsilon0", "1", "--scale", "3"],
+            "takes no --scale; of such numbers it takes --n, --honest, --neighbours",
+        ),
+        ([], "a claim needs --epsilon0 (of one report) or --noise (on a number), and not both."),
+    ],
+)
+def test_a_fault_names_options_and_no_keys(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["audit", "claim", "--epsilon", "1", *words]) == 2
+    found = capsys.readouterr().err
+    assert said in found and "`" not in found
+
+
 def test_what_was_not_told_is_unsupported_and_fails_strictly(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["audit", "claim", *IMPOSSIBLE, "--randomizer", "unknown"]
     assert invoke(asked) == 0 and invoke([*asked, "--strict"]) == 1

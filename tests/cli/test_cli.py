@@ -401,10 +401,10 @@ def test_a_mistake_gets_one_line_and_status_two(mistake: str, capsys: pytest.Cap
     [
         ("run survey.csv", "`dovetail check survey.csv --private COLUMN` writes its configuration"),
         ("plan", "Missing option '--question'. Choose from: frequency, mean"),
-        ("plan --question mean --n 100 --epsilon 1", "`lower` must be given for the question mean, with `upper`"),
+        ("plan --question mean --n 100 --epsilon 1", "--lower must be given for the question mean, with --upper"),
         (
             "plan --question frequency --n 100 --epsilon 1",
-            "`k` must be given for the question frequency",
+            "--k must be given for the question frequency",
         ),
         ("plan --question frequency --k 3 --n many --epsilon 1", "'--n': must be a number"),
         ("plan --question frequency --k 3 --n 99 --epsilon 1 --out no/plan.toml", "there is no folder no; make it"),

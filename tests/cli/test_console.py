@@ -21,6 +21,7 @@ from tests.trees import tree_of
 from tests.waiting import PATIENCE
 
 from dovetail.cli.main import app
+from dovetail.cli.output import Facts, Grid, show
 from dovetail.cli.progress import _WATCHED, SILENT, Watch, duration, each
 from dovetail.cli.verbs import VERBS
 from dovetail.core.stages import RANDOMIZERS
@@ -102,6 +103,13 @@ def test_a_foreign_name_moves_no_cursor() -> None:
 @pytest.mark.parametrize(("seconds", "words"), [(0.2, "0 s"), (59.6, "1 min 0 s"), (3600, "1 h 0 min")])
 def test_durations_are_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_titles_of_tables_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = "of many letters"  # a title is as wide as its table
+    show({}, Grid("d[bold]/o.key", ("a",), [(wide,)]), Facts("[red]x\x1b[2J", {"b": wide}), as_json=False)
+    said = capsys.readouterr().out
+    assert "d[bold]/o.key" in said and "[red]x" in said and "\x1b" not in said
 
 
 # --- on a terminal -------------------------------------------------------------------------------------------------

@@ -231,6 +231,21 @@ def test_numbers_outside_their_bounds_stop_a_run_and_are_not_shown(tmp_path: Pat
     assert "outside the usual [0, 120]" in texts(aged, Status.STOPS) and aged.unconfirmed == ("lower", "upper")
 
 
+AGES = [20 + place % 50 for place in range(200)]
+
+
+@pytest.mark.parametrize("codes", [[888, 999], [-9, -99], [-99, 999], [77, 88, 99]])
+@pytest.mark.parametrize(
+    "asked", [{"private": "x", "lower": 0, "upper": 9999}, {"private": "it"}], ids=["own", "other"]
+)
+def test_every_code_for_a_missing_value_is_named(codes: list[int], asked: dict[str, Any], tmp_path: Path) -> None:
+    numbers = [1 + age % 7 for age in AGES] if 77 in codes else AGES
+    table = {"x": [*numbers, *codes, *codes], "it": ["a", "b"] * (len(numbers) // 2 + len(codes))}
+    found = looked(tmp_path, table, **asked)
+    named = [one.what for one in found.problems if "a code for a missing value?" in one.what]
+    assert named == [f"2 values are {code}, far from all others: a code for a missing value?" for code in codes]
+
+
 def test_suggested_bounds_are_round_and_hold_every_number() -> None:
     for numbers in ([0.0, 37.2], [-3.0, 4.0], [5.0, 5.0], [0.0, 0.0], [-7.0, -2.0], [1e-9, 3e-9], [0.0, 1e12]):
         lower, upper = suggested_bounds(pl.Series(numbers))

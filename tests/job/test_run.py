@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dovetail.core.missing import Missing
 from dovetail.job.evaluate import shares_of
 from dovetail.report.document import MeasuredAttack, PrivacyReport
 from dovetail.table.reader import as_text
+from dovetail.table.spelling import names_of
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
 NEAR_AGE = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
@@ -346,6 +348,10 @@ def mixed(number: str) -> Callable[[int], str]:
     return lambda place: number.format(place) if place else "Ann"
 
 
+def day(place: int) -> datetime:
+    return datetime(2030, 1, 1) + timedelta(days=place)
+
+
 SPELLINGS: dict[
     str, tuple[Callable[[int], str], Callable[[int], str]]
 ] = {  # of whole numbers, and of names; beside each how the same people are written elsewhere
@@ -354,6 +360,9 @@ SPELLINGS: dict[
     "blanks": ("p{}".format, " p{} ".format),
     "blanks of an export": ("p{}".format, "p{}\u00a0".format),
     "Unicode forms": ("\u00dc{}".format, "U\u0308{}".format),
+    "wide digits": (str, lambda place: str(place).translate({48 + digit: 0xFF10 + digit for digit in range(10)})),
+    "signs that nobody sees": ("p{}".format, "\ufeffp\u200b{}\u00ad".format),
+    "days and midnights": (lambda place: str(day(place).date()), lambda place: f"{day(place):%FT%T}"),
     "numbers among names": (mixed("{}.0"), mixed("{}")),
 }
 
@@ -368,6 +377,13 @@ def test_people_are_the_same_however_their_names_are_spelled(kind: str, tmp_path
     for releases, write in enumerate(SPELLINGS[kind], start=1):
         table = of_names(write).with_columns(pl.col("secret").shift(releases, fill_value=survey(300)["secret"][0]))
         assert go(config, table, ledger=tmp_path).document()["release"]["releases"] == releases
+
+
+def test_a_date_is_the_same_person_as_its_midnight_and_no_other_time() -> None:
+    days = pl.Series([day(place) for place in range(3)])
+    for unit in ("ms", "us", "ns"):
+        assert names_of(days.dt.cast_time_unit(unit)).to_list() == names_of(days.cast(pl.Date)).to_list()
+    assert names_of(days + timedelta(hours=1)).to_list() != names_of(days.cast(pl.Date)).to_list()
 
 
 def test_one_more_person_with_a_name_does_not_make_the_others_new(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.special import gammaln
 from tests.tiers import EXHAUST, one_in
 
@@ -31,7 +32,7 @@ Collection = tuple[tuple[float, float], ...]  # of every histogram: its probabil
 @cache
 def collections(mechanism: FrequencyRandomizer, n: int) -> list[tuple[Reals, Reals]]:
     """Both laws of the histogram, for every collection of the others' values and every ordered pair."""
-    rows = mechanism.channel().matrix()  # type: ignore[attr-defined]
+    rows = mechanism.channel().matrix()
     found = []
     for others in combinations_with_replacement(range(len(rows)), n - 1):
         for pair in permutations(range(len(rows)), 2):
@@ -80,7 +81,7 @@ def test_no_choice_of_collections_of_more_people_reveals_more(mechanism: Frequen
         assert truth <= composed_delta([ShuffledRound.of(mechanism, n, times=2)], epsilon=epsilon).upper
 
 
-def hockey_stick(values: Reals, cells: Reals, step: float, epsilon: float) -> float:
+def hockey_stick(values: Reals, cells: NDArray[np.int64], step: float, epsilon: float) -> float:
     law = envelope_pld(cells, values, step=step)
     return law.infinity + float(law.masses @ np.maximum(0.0, -np.expm1(epsilon - law.losses)))
 
@@ -155,7 +156,7 @@ def test_what_the_law_does_not_cover_is_refused() -> None:
     krr = KRR(3, 1.0)
     for wrong in ({"kind": "clones"}, {"delta0": 1e-9}):
         with pytest.raises(UnsupportedError, match="own law is proved"):
-            ShuffledRound(1.0, 100, mechanism=krr, **wrong)  # type: ignore[arg-type]
+            ShuffledRound(1.0, 100, mechanism=krr, **wrong)
     with pytest.raises(UnsupportedError, match="its own epsilon0"):
         ShuffledRound(0.9, 100, mechanism=krr)
 

@@ -17,6 +17,7 @@ from dovetail.core.errors import ConfigError, DataError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.noise import Noise, People
 from dovetail.estimate.tables import Pairs, consistent, independence, mutual_information, synthetic, variation
+from dovetail.job.config import load_config
 from dovetail.job.question_plan import plan_question
 from dovetail.noise.gaussian import GaussianNoise
 from dovetail.noise.shuffler import ShufflerNoise
@@ -284,6 +285,10 @@ def test_it_runs_in_many_files(tmp_path: Path) -> None:
     [
         ({"question": {"ask": "tables", "others": "b"}}, "`others` must be columns with their categories"),
         ({"question": {"ask": "tables", "others": "b: p"}}, "two different categories or more"),
+        ({"question": {"ask": "tables", "others": 5}}, "`others` must be columns with their categories.* got 5"),
+        ({"question": {"ask": "tables", "others": {"b": 5}}}, "`others` must be columns with their categories"),
+        ({"question": {"ask": "tables", "others": {"b": ["p"]}}}, "two different categories or more"),
+        ({"question": {"ask": "tables", "others": "b: p | q; b: r | s"}}, "two different categories or more"),
         ({"question": {"ask": "tables", "others": "a: p | q"}}, "other columns than 'a'"),
         ({"data": {"private": "a", "lower": 0.0, "upper": 1.0}}, "declare `categories`"),
         ({"promise": {}, "randomize": {"epsilon": 3.0}}, "takes several symbols of a person"),
@@ -293,6 +298,19 @@ def test_what_cannot_be_asked_is_refused_in_one_line(changes: dict[str, Any], me
     with pytest.raises(ConfigError, match=message) as refused:
         dt.run({**CONFIG, **changes}, table=TABLE, ledger=tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_columns_are_written_as_a_text_or_as_a_table_whose_categories_may_hold_any_sign(tmp_path: Path) -> None:
+    file = tmp_path / "it.toml"
+    file.write_text(
+        'schema_version = 1\nmode = "rehearsal"\ndata = { path = "t", private = "a" }\n'
+        'promise = { trust = "shuffler", epsilon = 1.0 }\n[question]\nask = "tables"\n'
+        '[question.others]\n"b" = ["p;1", "q|2"]\nc = "m | f"\n'
+    )
+    question: Any = load_config(file).question
+    found = Tables(("x", "y"), question.others).others
+    assert found == (("b", ("p;1", "q|2")), ("c", ("m", "f"))) == Tables(("x", "y"), found).others
+    assert Tables(("x", "y"), "b: p | q").others == Tables(("x", "y"), {"b": ["p", "q"]}).others
 
 
 def test_values_that_were_not_declared_are_counted(tmp_path: Path) -> None:

@@ -66,6 +66,13 @@ def test_a_percentage_of_honest_people_is_a_share_and_never_a_number_of_them() -
             Question({**asked, "honest": text}).arguments()
 
 
+def test_names_of_a_configuration_ask_the_same_as_in_the_command_line() -> None:
+    for name, same in {"shares": "frequency", "number": "mean"}.items():
+        asked = {"k": "4", "lower": "0", "upper": "9", "n": "10000", "error": "0.03"}
+        assert Question.of({**asked, "question": name}) == Question.of({**asked, "question": same})
+        Question.of({**asked, "question": name}).arguments()
+
+
 def test_an_address_without_a_question_asks_the_first() -> None:
     assert Question.of({}).texts == START == Question.of({"full": "1"}).texts
 

@@ -59,7 +59,7 @@ class HeldToken:
     token: bytes = field(repr=False)
 
     def pending(self) -> PendingToken:
-        """What it is asked for with."""
+        """The token with the secrets that it is asked for with."""
         return PendingToken(SigningKey(self.secret), self.salt, self.factor)
 
 
@@ -139,7 +139,7 @@ def question_key(question: str) -> str:
 
 
 def terms_of(campaign: Campaign) -> bytes:
-    """What a report of this campaign answers, how, and what was promised for it: everything but keys and dates.
+    """The terms of a report of this campaign: what it answers, how, and its guarantee; all but keys and dates.
 
     Keys may change, what they are sealed with may not: a report that a quantum computer cannot read stays one.
 

@@ -40,7 +40,7 @@ _REFUSALS = {
     134: UNAUTHORIZED,  # CONNACK of MQTT 5: bad user name or password
     135: UNAUTHORIZED,  # CONNACK, SUBACK and PUBACK: not authorized
 }
-"""What a broker's reason codes mean; any other than 0 is `unavailable`."""
+"""The meaning of a broker's reason codes; any other than 0 is `unavailable`."""
 
 
 @final

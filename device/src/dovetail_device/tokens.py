@@ -64,7 +64,7 @@ class Issuer(Protocol):
 
 @dataclass(frozen=True)
 class TokenReceipt:
-    """What became of the token of one round: held, or the reason why it is not."""
+    """The state of the token of one round: held, or the reason why it is not."""
 
     campaign: str
     round: int

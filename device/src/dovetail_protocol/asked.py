@@ -126,7 +126,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of each person.
+    """The question to each person.
 
     question : what the analyzer learns, by its name. settings : of the question, as in the table [question] of a run.
     symbols : numbered one after the other; none where the mechanism takes the number or the array itself.
@@ -166,11 +166,11 @@ class Asked:
         return tuple(one.check(each) for one, each in zip(self.values, given, strict=True))
 
     def _is_array(self, given: Sequence[Any]) -> bool:
-        """Whether this is the array of a person by itself, and no sequence of her values."""
+        """True if this is the array of a person by itself, and no sequence of her values."""
         return self.values[0].length > 0 and (len(given) != 1 or isinstance(given[0], Real))
 
     def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
-        """What a device hands to its mechanism, one after the other, of checked values."""
+        """Turn checked values into what a device hands to its mechanism, one after the other."""
         if not self.symbols:
             return [checked[0]]
         values = {one.name: one for one in self.values}
@@ -351,7 +351,7 @@ def ternary_digits(points: int) -> int:
 
 
 def _are_ends(part: Part, value: Value) -> bool:
-    """Whether bins with these ends, ascending, are all of the range."""
+    """True if bins with these ends, ascending, are all of the range."""
     ends, rising = part.ends, all(one < other for one, other in pairwise(part.ends))
     return rising and len(ends) == part.points + 1 and (ends[0], ends[-1]) == (value.lower, value.upper)
 

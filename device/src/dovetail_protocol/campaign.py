@@ -310,7 +310,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
 
 
 def _portable(found: Any) -> Any:
-    """What was read, if every language reads it alike: many hold numbers as doubles, which round larger ones."""
+    """Refuse whole numbers that languages read otherwise: many hold numbers as doubles, which round larger ones."""
     if isinstance(found, int) and abs(found) > MOST_WHOLE:
         raise ConfigError(f"a whole number in a campaign must be from -{MOST_WHOLE:,} to {MOST_WHOLE:,}.")
     for item in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():

@@ -199,7 +199,7 @@ class SentRule:
 
 
 def delta_of_each(delta: float, symbols: int) -> float:
-    """What each of so many symbols may take of a delta: a double, so many times which are at most that.
+    """Share a delta among so many symbols: a double, so many times which are at most that.
 
     >>> 3 * delta_of_each(0.1, 3) <= 0.1
     True

@@ -27,7 +27,7 @@ class DovetailError(Exception):
         return " ".join(line.strip() for line in super().__str__().splitlines())  # an array shows a line for each row
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the message, and the caller's own lines without ours."""
+        """The lines that a notebook shows: the message, and the caller's own lines without ours."""
         theirs = [
             f"line {number} of {frame.f_code.co_name}, {frame.f_code.co_filename}"
             for frame, number in walk_tb(self.__traceback__)

@@ -93,7 +93,7 @@ class BlindRsaKey:
                 return factor
 
     def blind(self, message: bytes, *, salt: bytes, factor: int) -> bytes:
-        """What the signer gets: the encoded message times factor^e (RFC 9474, section 4.2).
+        """The blinded message that the signer gets: the encoded one times factor^e (RFC 9474, section 4.2).
 
         Raises
         ------
@@ -220,7 +220,7 @@ class TokenRule:
         return self.keys[round - 1]
 
     def input(self, campaign: str, round: int, device: VerifyingKey) -> bytes:
-        """What is signed for a round and a one-time device key."""
+        """The bytes that are signed for a round and a one-time device key."""
         nonce, challenge = sha256(device.public).digest(), sha256(self.challenge(campaign, round)).digest()
         return token_input(nonce, challenge, self.key(round))
 
@@ -272,7 +272,7 @@ def token_request(key: TokenKey, blinded: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class PendingToken:
-    """What a device keeps from before it asks for a token until it has it: one asks with the same bytes again."""
+    """The record that a device keeps until it has a token: one asks with the same bytes again."""
 
     secret: SigningKey
     salt: bytes = field(repr=False)
@@ -326,7 +326,7 @@ class Application:
 
     @property
     def blinded(self) -> bytes:
-        """What the issuer signs."""
+        """The bytes that the issuer signs."""
         return self.request[3:]
 
     def is_signed(self, key: TokenKey) -> bool:

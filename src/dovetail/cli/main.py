@@ -13,7 +13,7 @@ import typer
 
 from dovetail import __version__
 from dovetail.cli.progress import is_terminal, watching
-from dovetail.cli.verbs import VerbGroup
+from dovetail.cli.verbs import VerbGroup, options_of
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 from dovetail_protocol.terminal_text import printable
 
@@ -131,18 +131,20 @@ def _in_one_line(message: str) -> str:
 
 
 def _as_typed(message: str, arguments: list[str]) -> str:
-    """A fault of a parameter, which is named as the option that was typed.
+    """A fault of a parameter, which is named as its option: if that was typed, or nothing else can have set it.
 
     >>> _as_typed("`delta0` must be below 1, got 2.0; see `k`.", ["account", "--delta0", "2"])
-    '--delta0 must be below 1, got 2.0; see `k`.'
+    '--delta0 must be below 1, got 2.0; see --k.'
     >>> _as_typed("`question.clip` must be greater than 0, got -1.0.", ["plan", "--clip", "-1"])
     '--clip must be greater than 0, got -1.0.'
+    >>> _as_typed("`seed` is a key of a file, and `force` was typed.", ["run", "it.toml", "--force"])
+    '`seed` is a key of a file, and --force was typed.'
     """
-    typed = {word.split("=")[0] for word in arguments if word.startswith("--")}
+    options = {word.split("=")[0] for word in arguments if word.startswith("--")} | options_of(arguments)
 
     def name(found: re.Match[str]) -> str:
         option = f"--{found[1].replace('_', '-')}"
-        return option if option in typed else found[0]
+        return option if option in options else found[0]
 
     return re.sub(r"`(?:\w+\.)?(\w+)`", name, message)
 

@@ -86,7 +86,8 @@ def show(document: Any, *blocks: Facts | Grid | Paste | str, as_json: bool) -> N
         if isinstance(block, Facts):
             print_rows(*block)
         elif isinstance(block, Grid):
-            table = Table(title=block.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+            table = Table(title=foreign(block.title), title_justify="left", title_style="bold")
+            table.box, table.pad_edge = None, False
             for place, name in enumerate(block.columns):
                 numbers = all(row[place][:1] in _NUMERIC for row in block.rows)
                 table.add_column(name, justify="right" if numbers else "left", overflow="fold")
@@ -106,7 +107,7 @@ def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", show_header=False, title_style="bold")
+    table = Table(title=foreign(title), title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="cyan")
     table.add_column(overflow="fold")
     for name, value in rows.items():

@@ -89,7 +89,6 @@ def _first(rows: dict[str, str], names: tuple[str, ...], *, full: bool) -> dict[
 # `dovetail plan --question covariance`, or another question of the registry: planned by its own predicted error.
 
 
-SAME = {"shares": "frequency", "number": "mean"}  # names in a configuration of what has a search of its own
 TAKEN = {
     "n",
     "trust",
@@ -258,9 +257,9 @@ def _plan(
     Example: dovetail plan --question frequency --k 4 --error 0.02 --epsilon 0.1
     """
     check_places(csv=csv, plot=plot, out=out, force=force)
-    if SAME.get(question.question, question.question) != "frequency" and isinstance(targets.error, Percent):
-        raise ParameterError("--error of a mean must be a number, not a percentage.")
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
+    if asked["question"] != "frequency" and isinstance(targets.error, Percent):
+        raise ParameterError("--error of a mean must be a number, not a percentage.")
     own = given({**vars(settings)})
     if asked["question"] not in PLANNED_APART:
         asked |= {"csv": csv, "plot": plot}
@@ -307,11 +306,11 @@ def _plan(
 
 def _people(question: Question) -> dict[str, Any]:
     """The arguments of the planner: whole numbers where they are counts, and the shuffle by its groups."""
+    from dovetail.plan.requirements import SAME, check_shuffle
+
     given = {**vars(question), "question": SAME.get(question.question, question.question)}
     shuffler = given.pop("shuffler")
     if shuffler is not None:
-        from dovetail.plan.requirements import check_shuffle
-
         check_shuffle(shuffler, grouped=question.groups is not None or question.smallest_group is not None)
     whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group")}
     honest: Any = question.honest

@@ -147,6 +147,16 @@ def _load(verb: str) -> Any:
     return typer.main.get_group(scratch).commands[verb]
 
 
+def options_of(arguments: list[str]) -> set[str]:
+    """The options of the verb that was called; none of one that reads a file, whose keys may be called the same."""
+    command = _load(arguments[0])
+    for word in arguments[1:]:
+        command = getattr(command, "commands", {}).get(word, command)
+    if any(one.param_type_name == "argument" for one in command.params):
+        return set()
+    return {option for one in command.params for option in one.opts}
+
+
 class _Commands(MutableMapping[str, Any]):
     """Name of a verb -> its command, imported when it is looked up."""
 

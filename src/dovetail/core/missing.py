@@ -1,4 +1,4 @@
-"""What stands where a number would, when it does not apply."""
+"""The reason that stands where a number would, when it does not apply."""
 
 from __future__ import annotations
 

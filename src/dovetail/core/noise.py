@@ -133,7 +133,7 @@ class Noise(Declared):
 
     @property
     def accounted(self) -> FrequencyRandomizer | NumericRandomizer | None:
-        """What everybody runs, where nothing else hides an answer: then several answers have a common account."""
+        """The randomizer of everybody, where nothing else hides an answer: several answers then have one account."""
         return None
 
     def randomize(self, values: NDArray[Any], people: People, rng: Entropy) -> Reports:
@@ -141,7 +141,7 @@ class Noise(Declared):
         return self.randomizer.randomize(values, rng)
 
     def messages(self, reports: Reports, rng: Entropy) -> Sequence[tuple[Labels, Reports]]:
-        """What becomes of reports (n, ..) before they are mixed, in parts that are shuffled apart or drawn from.
+        """Turn reports (n, ..) into what is mixed, in parts that are shuffled apart or drawn from.
 
         Each part is the places of its senders and one message of each of them. By default everybody's report, and
         where a person sends several symbols, everybody's first one, second one and so on.
@@ -246,7 +246,7 @@ class Noise(Declared):
         raise UnsupportedError(f"{self.label}: the law of a count depends on who of which kind answers with it.")
 
     def part(self, symbol: int) -> Noise:
-        """What hides one of the symbols that a person sends, as a noise of its list alone where lists differ."""
+        """The noise of one of the symbols that a person sends, of its list alone where lists differ."""
         return self
 
     def off(self, people: People, rng: Entropy) -> NDArray[np.float64]:

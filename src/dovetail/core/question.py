@@ -105,7 +105,7 @@ class Question(Declared):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether a list could have been fitted to these people: a report then says `PUBLIC_LISTS`."""
+        """True if a list could have been fitted to these people: a report then says `PUBLIC_LISTS`."""
         return False
 
     @property
@@ -119,7 +119,7 @@ class Question(Declared):
         return {}
 
     def answer(self, values: Values, rng: Entropy) -> Values:
-        """What a device hands to its randomizer, for everybody (n,), or (n, symbols)."""
+        """Turn values into what a device hands to its randomizer, for everybody (n,), or (n, symbols)."""
         return values
 
     def device_symbols(self, names: Sequence[str], k: int | None) -> tuple[Symbol, ...] | None:

@@ -332,7 +332,7 @@ FITTED = (NoisyPlaces, MallowsPlaces, PlanarPlaces)  # of shufflers that are fit
 
 
 def arrangement_of(shuffler: str) -> type[NoisyPlaces | MallowsPlaces | PlanarPlaces] | None:
-    """What draws a fitted shuffler in tasks; None for others.
+    """Find the class that draws a fitted shuffler in tasks; None for others.
 
     >>> arrangement_of("uniform") is None
     True

@@ -22,7 +22,7 @@ from dovetail.core.keyed_hash import hashes_of
 from dovetail.table.arrays import rows_of_arrays
 from dovetail.table.data_section import RULES, DataSection
 from dovetail.table.reader import Further, are_numbers, columns_of
-from dovetail.table.spelling import absent, one_name
+from dovetail.table.spelling import absent, bare_name, one_name
 
 # Who stands in a row: an id that keys the row's randomness, and the print by which a ledger knows people.
 
@@ -66,7 +66,7 @@ class People:
         """How many texts spell a number, and how many do not."""
         if column.dtype != pl.String:
             return column.len(), 0
-        no = int(column.str.strip_chars().cast(pl.Float64, strict=False).null_count())
+        no = int(bare_name(column).cast(pl.Float64, strict=False).null_count())
         return column.len() - no, no
 
 

@@ -79,7 +79,7 @@ class Products:
 
     @cached_property
     def weights(self) -> Reals:
-        """What each symbol is worth in each mean (products, size), from the middle of its range.
+        """The weight of each symbol in each mean (products, size), from the middle of its range.
 
         The symbols of one product sum to n, which is known: nothing is lost by measuring from the middle.
         """

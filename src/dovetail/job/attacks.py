@@ -224,7 +224,7 @@ def attacks(
 def as_guessed(
     known: ColumnKnowledge, collection: Collection, *, parts: int, rng: Entropy
 ) -> tuple[ColumnKnowledge, ColumnKnowledge]:
-    """What is known of everybody where values are candidate numbers, and where they are what is guessed: parts.
+    """Public knowledge of everybody where values are candidate numbers, and where they are what is guessed: parts.
 
     Of answers twice the same.
     """

@@ -639,7 +639,7 @@ def _noise(config: RunConfig, checked: Checked) -> Noise | None:
 
 
 def _refused(config: RunConfig) -> list[Problem]:
-    """What `run` still refuses, if anything: the table is read as `run` reads it."""
+    """List what `run` still refuses, if anything: the table is read as `run` reads it."""
     try:
         if config.strings is not None:
             read_survey(config.data, system_entropy())

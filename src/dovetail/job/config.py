@@ -89,7 +89,7 @@ def _chosen(section: type[Section]) -> BeforeValidator:
 
 
 class RandomizeSection(_MechanismSection):
-    """What happens on the device.
+    """The randomizer, which runs on the device.
 
     With `by`, a public column, `epsilons` sets the epsilon of people by its texts; all others have `epsilon`.
     """
@@ -213,7 +213,7 @@ class GroupsSection(Section):
 
 
 class ShuffleSection(_MechanismSection):
-    """What happens in between."""
+    """The shuffler, between devices and the analyst."""
 
     registry: ClassVar[Registry[Any]] = SHUFFLERS
     shuffler: str = "uniform"
@@ -261,7 +261,7 @@ class ShuffleSection(_MechanismSection):
 
 
 class PromiseSection(Section):
-    """What the central guarantee is stated for, and who makes the noise that it rests on.
+    """The terms of the central guarantee, and who makes the noise that it rests on.
 
     `trust`: "local", every person's own report; "shuffler", which adds dummies so that the batch is
     (`epsilon`, `delta`)-private, and reads every answer together with the analyst; "users", who send dummies
@@ -302,7 +302,7 @@ class PromiseSection(Section):
 
 
 class QuestionSection(_MechanismSection):
-    """What is asked; without it shares of answers, or the mean of a number with `lower` and `upper` in [data]."""
+    """The question; without it shares of answers, or the mean of a number with `lower` and `upper` in [data]."""
 
     registry: ClassVar[Registry[Any]] = QUESTIONS
     ask: str | None = None
@@ -313,7 +313,7 @@ class QuestionSection(_MechanismSection):
 
 
 class EstimateSection(Section):
-    """What the analyst wants."""
+    """The estimates that the analyst wants."""
 
     by: list[str] = Field(default=[])
     min_group_size: Annotated[int, Field(ge=2)] = 50
@@ -518,7 +518,7 @@ class RunConfig(Section):
         return QUESTIONS[self.question.ask or (number if self.data.numeric else "shares")]
 
     def published(self, data: set[str]) -> dict[str, Any]:
-        """What a report repeats: all but these keys of [data] and the seed, in the sections that were written."""
+        """The sections that a report repeats, as they were written, without the seed and these keys of [data]."""
         spelled_out = () if self.vector is None else ("question", "randomize", "promise")
         return self.model_dump(mode="json", exclude={"data": data, "seed": True, **dict.fromkeys(spelled_out, True)})
 

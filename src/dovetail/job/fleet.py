@@ -405,7 +405,7 @@ def round_names(about: str, reports: Iterable[tuple[str, int]]) -> list[str]:
 
 @dataclass(frozen=True)
 class FleetRound:
-    """What the fusion center keeps of one round.
+    """One round as the fusion center keeps it.
 
     Parameters
     ----------
@@ -684,7 +684,7 @@ class FleetRun:
 
     @property
     def guarantee(self) -> LocalDP:
-        """What the reports of the device that spent the most promise together, about all of its values."""
+        """The guarantee of all reports of the device that spent the most, about all of its values."""
         one, earlier = self.fleet.randomizer.guarantee, self.budget.largest_before
         sent = int(self.budget.sent.max())
         after = f", after at most {earlier:g} nats of a device in earlier releases" if earlier else ""

@@ -1,4 +1,4 @@
-"""What a person sends of her answers: each in a message of its own, all in one, or one that she draws by chance."""
+"""The messages of a person: each answer in one of its own, all in one, or one that she draws by chance."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Part:
 @final
 @dataclass(frozen=True)
 class Message:
-    """What travels together: the report of one part, of all, or of one that each person draws with these weights.
+    """One message of each person: the report of one part, of all, or of one that she draws with these weights.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Message:
 
     @property
     def noise(self) -> Noise:
-        """What people and the shuffler add to a batch."""
+        """The noise that people and the shuffler add to a batch."""
         return self.parts[0].noise
 
     @cached_property
@@ -178,7 +178,7 @@ def draw_questions(n: int, weights: tuple[int, ...], rng: Entropy) -> Drawn:
 @final
 @dataclass(frozen=True)
 class Tallies:
-    """What is counted of released tables: their rows, and of each part its groups; those of several tables add."""
+    """Counts of released tables: their rows, and of each part its groups; those of several tables add."""
 
     rows: int
     parts: tuple[Tally, ...]

@@ -139,7 +139,7 @@ def complete(text: str, plan: Mapping[str, Any], public: Sequence[str]) -> tuple
 
 
 def _without_a_word(data: Mapping[str, Any], plan: Mapping[str, Any]) -> Iterator[Problem]:
-    """What a plan for a mean says that has no word for no answer, where that is to be an answer, too."""
+    """Problems of "no answer" as an answer, where the plan is for a mean that has no word for it."""
     if "lower" not in data or data.get("missing", "refuse") in RULES or "question" in plan:
         return
     own = {"randomize.randomizer": "krr"} if "randomize" in plan else {}

@@ -90,7 +90,7 @@ class QuestionPlan:
         return found
 
     def keeps(self, epsilon: float) -> bool:
-        """Whether the shuffled batch promises epsilon, by one evaluation where that is enough."""
+        """True if the shuffled batch promises epsilon, by one evaluation where that is enough."""
         own: Any = self.noise.accounted
         law = sent_law(own) if self.question.of_arrays else own
         if law is None or self.noise.local.delta > 0.0:
@@ -320,7 +320,7 @@ def plan_question(
 
 
 def left_out(ask: str, told: Iterable[str]) -> list[str]:
-    """What a plan needs beside what it is `told`, and no table can fill in: settings, and the private column's range.
+    """List what a plan lacks, beside what it is `told`, and no table can fill in: settings, and the column's range.
 
     >>> left_out("covariance", {"lower", "upper", "other_lower"})
     ['other_upper']

@@ -289,7 +289,7 @@ def parse_questions(
 def read_questions(
     raw: dict[str, Any], *, name: str = "configuration", folder: Path | None = None
 ) -> tuple[QuestionsConfig | None, list[str]]:
-    """What can be read of a configuration of several questions, and one line for each fault in it.
+    """Read what can be read of a configuration of several questions, with one line for each fault in it.
 
     Nothing where [data] itself is faulty or no question can be read; otherwise the questions without a fault.
     """

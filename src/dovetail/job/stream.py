@@ -255,7 +255,7 @@ class Batches:
 
     @property
     def counted(self) -> dict[int, int]:
-        """What n the central promise counts in each round: honest reports in its smallest batch, really sent."""
+        """The n of the central guarantee in each round: honest reports in its smallest batch, really sent."""
         least = self.sizes.group_by("time").agg(pl.col("n").min())
         return {t: max(1, n - self.absent) for t, n in least.select("time", "n").iter_rows()}
 
@@ -553,7 +553,7 @@ def evaluate_stream(
     truth: dict[int, float] | None,
     rng: Entropy,
 ) -> Evaluation:
-    """What all rounds together promise, leak and teach."""
+    """Evaluate all rounds together: what they promise, leak and teach."""
     first = run.rounds[0].t
     whole = run.time_window(run.last, width=run.last - first + 1).estimate
     known = None if truth is None else [float(np.mean(list(truth.values())))]
@@ -578,7 +578,7 @@ def evaluate_stream(
 
 
 def _central(settings: RunConfig, fleet: Fleet, sent: pl.DataFrame, rng: Entropy) -> CentralDP | Missing:
-    """What all rounds together promise about a device's values, where the shuffler is uniform inside groups."""
+    """The guarantee of all rounds together for a device's values, where the shuffler is uniform inside groups."""
     batches = Batches.of(fleet.shuffler, sent, honest=settings.promise.honest)
     if isinstance(batches, Missing):
         return batches
@@ -603,7 +603,7 @@ POST_PROCESSING = "Dwork and Roth (2014), The Algorithmic Foundations of Differe
 def assumptions(
     settings: RunConfig, run: FleetRun, detail: dict[str, Any], evaluation: Evaluation
 ) -> tuple[str, ...]:
-    """What must be true for the numbers to mean what they say."""
+    """The assumptions under which the numbers mean what they say."""
     lines = [
         "Each device sends at most one report a round, and all use the same randomizer independently.",
         "The roster, the range, the grid and the groups are public knowledge, not read off the private column.",

@@ -73,7 +73,7 @@ class FrequentString:
 @final
 @dataclass(frozen=True)
 class FrequentStrings:
-    """What `find_frequent_strings` answers: the strings, most frequent first, and what all of it promises."""
+    """The strings that were found, most frequent first, and the guarantee of the whole search."""
 
     found: tuple[FrequentString, ...]
     guarantee: CentralDP
@@ -153,7 +153,7 @@ class Level:
 
 @dataclass(frozen=True)
 class _Count:
-    """What the groups that were asked for all of a string have counted, of how many people, with which variance."""
+    """Counts of the groups that were asked for all of a string, of how many people, with which variance."""
 
     counted: float = 0.0
     asked: int = 0
@@ -280,7 +280,7 @@ def refuse_small(sizes: Sequence[int]) -> None:
 
 
 def promise_of_dummies(sizes: Sequence[int], *, epsilon: float, delta: float) -> CentralDP:
-    """What a search with dummies promises to each person: the promise of her one group, at worst."""
+    """The guarantee of a search with dummies for each person: that of her one group, at worst."""
     promises = [dummies_guarantee(Dummies(2, epsilon, delta), n=size) for size in sizes]
     return max(promises, key=lambda one: one.epsilon)
 
@@ -306,7 +306,7 @@ def _groups(people: Sequence[tuple[str, str]], levels: int) -> list[list[str]]:
 
 
 def _symbol(text: bytes, level: int, places: dict[bytes, int], ends: dict[bytes, int], other: int) -> int:
-    """What a person answers at a level: the child of a candidate, a string that ended before, or "other"."""
+    """The answer of each person at a level: the child of a candidate, a string that ended before, or "other"."""
     if text in ends and len(text) < level:
         return ends[text]
     place = places.get(text[:level])
@@ -402,7 +402,7 @@ BIASED = (
 
 @dataclass(frozen=True)
 class Search:
-    """What was found, and what all of it promises."""
+    """The strings that were found, and the guarantee of the whole search."""
 
     found: list[FrequentString]
     local: LocalDP

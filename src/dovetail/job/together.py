@@ -49,7 +49,7 @@ class Choices:
 
     @property
     def forbidden(self) -> bool:
-        """Whether a theorem or a fact of a choice is against it."""
+        """True if a theorem or a fact of a choice is against it."""
         return any(holds for _, holds in self._facts())
 
     @property

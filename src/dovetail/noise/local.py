@@ -51,7 +51,7 @@ def smallest_batch(shuffler: Shuffler) -> int | Missing:
 
 
 def _mixes_evenly(shuffler: object) -> bool:
-    """Whether places are mixed uniformly; the orders of releases in files are, and number no places."""
+    """True if places are mixed uniformly; the orders of releases in files are, and number no places."""
     return not isinstance(shuffler, Shuffler) or shuffler.uniform_blocks() is not None
 
 

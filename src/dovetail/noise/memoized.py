@@ -142,7 +142,7 @@ class Memoized(Noise):
         each = "" if self.rounds is None else f" in each of {self.rounds:,} rounds"
         return (
             f"Everybody sends one permanent answer{each}, and what is promised holds for all rounds together and for "
-            "any further ones, if values never change: that is the word of the author of `constant_values`. "
+            "any further ones, if values never change: that is the word of the collection's author. "
             f"{PATTERN}",
             "Who takes part in a round must not depend on values. A device that loses its memory draws a second "
             f"answer: its owner is then promised {upward(2 * local.epsilon)} locally, and nothing centrally.",

@@ -552,7 +552,7 @@ def _notes(plan: CollectionPlan) -> Iterator[str]:
         )
     if plan.verdict.decides.everybody:
         some = requirements.n - max(1, requirements.n // 10)
-        yield f"counts on the honesty of all {requirements.n:,} people; try `honest` = {some:,}"
+        yield f"counts on the honesty of all {requirements.n:,} people; plan for {some:,} honest ones, too"
     if requirements.honest < requirements.n:
         liars = requirements.n - requirements.honest
         yield f"the error holds if everybody reports as told: {liars:,} people who lie can move the estimate further"

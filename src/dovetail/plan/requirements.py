@@ -14,6 +14,7 @@ from dovetail.estimate.accuracy import PopulationShape
 from dovetail.leak.linkage import Linkage, linkage
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
+SAME = {"shares": "frequency", "number": "mean"}  # names in a configuration of what has a search of its own
 MOST_SYMBOLS = 1 << 24
 WIDEST = 1e100
 

@@ -83,7 +83,7 @@ class Tables(Question):
     categories : tuple of str
         Of the private column.
     others : text, or mapping from a column to its categories
-        Private too: "sex: F | M; income: low | high".
+        Private too: "sex: F | M; income: low | high"; a mapping for categories with such signs in them.
 
     Raises
     ------
@@ -125,7 +125,7 @@ class Tables(Question):
             Further private columns with all their categories: "sex: F | M; income: low | high".
         """
 
-        others: str
+        others: str | Any  # what is neither text nor table is refused in one sentence, by `Tables`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", tuple(self.categories))
@@ -277,13 +277,10 @@ def _listed(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Columns with their categories, from text, a mapping or what was recorded."""
     try:
         if isinstance(given, str):
-            rows = []
-            for part in given.split(";"):
-                name, values = part.split(":", 1)
-                rows.append((name.strip(), [one.strip() for one in values.split("|")]))
-        else:
-            rows = [(name, list(v)) for name, v in (given.items() if isinstance(given, Mapping) else given)]
-        found = tuple((str(name), tuple(str(one) for one in values)) for name, values in rows)
+            given = [part.split(":", 1) for part in given.split(";")]
+        rows = [*(given.items() if isinstance(given, Mapping) else given)]
+        listed = [(name, values.split("|") if isinstance(values, str) else values) for name, values in rows]
+        found = tuple((str(name).strip(), tuple(str(one).strip() for one in values)) for name, values in listed)
     except (TypeError, ValueError):
         raise refuse("others", f"columns with their categories, {FORM}", given) from None
     few = any(len(set(values)) < max(2, len(values)) or "" in values for _, values in found)

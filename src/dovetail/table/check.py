@@ -33,7 +33,7 @@ from dovetail.table.columns import (
     look_at,
     meant,
     meant_problems,
-    missing_code,
+    missing_codes,
     missing_problems,
     not_numbers,
     spelling_problems,
@@ -395,12 +395,12 @@ def _of_numbers(column: Column, look: Look, asked: Declared) -> Iterator[Problem
     means = private and asked.numeric(column)
     gap = "missing" in asked.decisions
     yield from not_numbers(column, where=column_called(column.name), private=private, role=means, gap=gap)
-    code = missing_code(column)
     if means:
         return  # where its bounds are looked at
-    if code is not None:
+    codes = missing_codes(column)
+    for code in codes:
         yield from code_problems(column, code, asked)
-    else:
+    if not codes:
         yield from outlier_problems(column, look.frame[column.name])
 
 

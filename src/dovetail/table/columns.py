@@ -339,7 +339,7 @@ SPELLINGS = frozenset(
         "no.data",
     ]
 ) | {"k. a.", "keine angabe", "not available", "no data", "n. a.", "n. v.", "non renseigné"}
-CODES = (-9.0, -99.0, -999.0, -9999.0, -1.0, 99.0, 999.0, 9999.0, 99999.0, 88.0, 888.0, 77.0)
+CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, 77.0, 88.0, 99.0, 888.0, 999.0, 9999.0, 99999.0)  # the nearer ones first
 ABSENT = "no answer"
 NO_NUMBER = "say what becomes of people without a number"
 
@@ -351,20 +351,21 @@ def missing_spellings(counts: pl.DataFrame) -> list[str]:
     return found["text"].unique(maintain_order=True).to_list()
 
 
-def missing_code(column: Column) -> float | None:
-    """A number such as 999 that stands far from all others: no value, but a code for a missing one."""
-    numbers = column.numbers
-    if column.kind != Kind.NUMBER or numbers.len() < 5:
-        return None
+def missing_codes(column: Column) -> list[float]:
+    """Numbers such as 888 and 999 that stand far from all others: no values, but codes for missing ones."""
+    codes: list[float] = []
+    if column.kind != Kind.NUMBER or column.numbers.len() < 5:
+        return codes
     for code in CODES:
-        rest = numbers.filter(numbers != code)
-        if rest.len() == numbers.len() or rest.len() < 4:
+        beyond = [one for one in CODES if one * code > 0 and abs(one) >= abs(code)]  # codes, too, if this is one
+        rest = column.numbers.filter(~column.numbers.is_in([*codes, *beyond]))
+        if not (column.numbers == code).any() or rest.len() < 4:
             continue
         low, high = float(rest.min()), float(rest.max())  # type: ignore[arg-type]
         gap = low - code if code < 0 else code - high
         if (code < 0 <= low) or gap > max(high - low, 1.0):
-            return code
-    return None
+            codes.append(code)
+    return codes
 
 
 def missing_problems(column: Column, series: pl.Series, spelled: list[str], asked: Declared) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ from dovetail.table.columns import (
     code_problems,
     column_called,
     first_rows,
-    missing_code,
+    missing_codes,
     quoted,
 )
 from dovetail.table.data_section import labels_header
@@ -84,13 +84,12 @@ def bound_problems(
             yield from code_problems(column, infinite, asked, stops=True)
     outside = ((number < lower) | (number > upper)) & number.is_finite()
     often = column.values.filter(outside & (column.values["count"] > 1))["number"].to_list()
-    code = next((code for code in CODES if code in often), None)
-    if code is not None:
-        yield from code_problems(column, code, asked, stops=not clip)
-        outside &= number != code
-    elif (code := missing_code(column)) is not None:
-        yield from code_problems(column, code, asked)
-    elif not outside.any():
+    stops = [code for code in CODES if code in often]
+    outside &= ~number.is_in(stops)
+    codes = [*stops, *(code for code in missing_codes(column) if code not in stops)]
+    for code in codes:
+        yield from code_problems(column, code, asked, stops=code in stops and not clip)
+    if not codes and not outside.any():
         yield from outlier_problems(column, series)
     if clip:
         yield from _far(
@@ -264,10 +263,8 @@ def _bounds(column: Column, look: Look, asked: Declared) -> Domain:
     if asked.lower is not None and asked.upper is not None:
         bounds = (asked.lower, asked.upper)
     else:
-        code = missing_code(column)
-        bounds = known or suggested_bounds(
-            column.numbers if code is None else column.numbers.filter(column.numbers != code)
-        )
+        numbers = column.numbers.filter(~column.numbers.is_in(missing_codes(column)))
+        bounds = known or suggested_bounds(numbers)
         unconfirmed = ("lower", "upper")
         source = "what the column is called" if known else "the private column itself, roughly"
         problems.append(Problem(

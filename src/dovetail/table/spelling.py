@@ -13,6 +13,7 @@ from dovetail.table.data_section import DataSection, Spellings
 
 _BLANKS = "[ \u00a0\u2009\u202f]"
 _DIGITS = r"^[+-]?\d+(?:\.\d*)?$"
+_MIDNIGHT = r"^(\d{4}-\d\d-\d\d)[T ]00:00:00(?:\.0+)?$"
 _MARKS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": _BLANKS}
 
 
@@ -44,20 +45,31 @@ def spelled(
 
 def names_of(people: pl.Series) -> pl.Series:
     """One text for each person, however a file spells the name: `one_name`, of a whole column."""
-    text = people.cast(pl.String)
-    numbers = text.str.strip_chars().cast(pl.Float64, strict=False)
-    return one_name(text, numbers=numbers.null_count() == text.null_count())
+    bare = bare_name(people.cast(pl.String))
+    numbers = bare.cast(pl.Float64, strict=False)
+    return one_name(bare, numbers=numbers.null_count() == bare.null_count())
+
+
+def bare_name(text: pl.Series) -> pl.Series:
+    """Names without blanks around them and signs that nobody sees, in one Unicode form; a day at midnight is the day.
+
+    >>> bare_name(pl.Series(["Ann\u200b ", "\uff17", "2030-01-31T00:00:00"])).to_list()
+    ['Ann', '7', '2030-01-31']
+    """
+    if text.str.contains(r"[^\x00-\x7f]").any():
+        text = text.str.normalize("NFKC").str.replace_all(r"\p{Cf}", "")
+    return text.str.strip_chars().str.replace(_MIDNIGHT, "$1")
 
 
 def one_name(text: pl.Series, *, numbers: bool) -> pl.Series:
-    """One text for each name, whatever blanks are around it, in one Unicode form; digits are a number.
+    """One text for each name, however it is spelled: `bare_name`, and digits are a number.
 
     With `numbers` exponents are numbers, too; among names "12e4" may be one.
 
     >>> one_name(pl.Series(["07", " 7.0", "12e4", "Ann "]), numbers=False).to_list()
     ['7.0', '7.0', '12e4', 'Ann']
     """
-    bare = text.str.strip_chars().str.normalize("NFC")
+    bare = bare_name(text)
     plain = bare if numbers else bare.set(~bare.str.contains(_DIGITS).fill_null(True), None)
     return one_spelling(plain).fill_null(bare)
 

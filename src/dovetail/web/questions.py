@@ -21,6 +21,7 @@ from dovetail.core.settings import plain_type
 from dovetail.job.question_plan import QuestionPlan, data_of, plan_question
 from dovetail.plan.dummies import DummiesPlan, UserDummiesPlan, plan_trusting
 from dovetail.plan.planner import WHAT_IT_TAKES, CollectionPlan, Recommendation, complete_plan, recommend_collection
+from dovetail.plan.requirements import SAME
 from dovetail.report.plans import plan_document
 
 WHOLE = ("n", "k", "groups", "smallest_group", "rounds")
@@ -58,8 +59,7 @@ class Question:
         """From the query of an address; what it does not name is not asked, and an empty address asks the first."""
         most = {name: LONGEST_LIST if name in SETTINGS else LONGEST for name in FIELDS}
         texts = {name: given.get(name, "").strip()[: most[name] + 1] for name in FIELDS}
-        texts["question"] = texts["question"] or "frequency"
-        mine = texts["question"]
+        mine = texts["question"] = SAME.get(texts["question"], texts["question"]) or "frequency"
         others = _foreign(mine, texts["trust"])
         kept = {
             name: text for name, text in texts.items() if name not in others and text not in ("", USUAL.get(name))

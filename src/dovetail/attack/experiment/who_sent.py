@@ -340,7 +340,7 @@ def _summed(classes: Codes, rows: Rows, count: int) -> Rows:
 def _scaled(
     chances: Rows, many: Codes, of: Codes, counts: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> tuple[Rows, float]:
-    """What each person of a class of some patterns sent, with the margins of the pattern; and the log likelihood."""
+    """The law of what each person of a class of some patterns sent, with the pattern's margins; log likelihood."""
     patterns = len(counts)
     person = np.ones(len(chances))
     for _ in range(_SCALINGS):
@@ -383,7 +383,7 @@ def _centred(chances: Rows, counts: NDArray[np.int64]) -> tuple[Rows, float]:
 
 @njit(cache=True, nogil=True)
 def compositions(chances: Rows, most: NDArray[np.int64], last: NDArray[np.float64]) -> tuple[Rows, float]:
-    """What each person (m, kinds) of a block sent, and the log likelihood: forwards and backwards over its people.
+    """The law of what each person (m, kinds) of a block sent, and the log likelihood: forwards and backwards.
 
     A state holds how many reports of each kind are taken, at most so many, the last kind implied by the number of
     people; `last` (states,) is how likely what was released is, where a state is all that people sent.
@@ -451,7 +451,7 @@ def compositions(chances: Rows, most: NDArray[np.int64], last: NDArray[np.float6
 def _joint(
     chances: Rows, kinds: Codes, senders: NDArray[np.int32], order: Codes, starts: Codes, among: Codes
 ) -> tuple[Rows, float]:
-    """What each person (n, kinds) sent, and the log likelihood: each drawn order of a component by its weight."""
+    """The law of what each person (n, kinds) sent, and the log likelihood: each drawn order by its weight."""
     draws = len(senders)
     told = np.zeros(chances.shape)
     log = 0.0

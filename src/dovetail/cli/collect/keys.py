@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.options import add_verbs, as_whole, verb_group
-from dovetail.cli.output import Force, Json, Paste, foreign, print_json, show, write_whole
+from dovetail.cli.output import Force, Grid, Json, Paste, show, write_whole
 from dovetail.cli.progress import tell
 from dovetail.collect.campaign.terms import draft_campaign, require_same_terms
 from dovetail.collect.files import (
@@ -28,8 +28,9 @@ from dovetail.collect.files import (
     read_hand_over,
     save_keys,
 )
-from dovetail.collect.logs import AuditEntry, AuditLog, audit_key, verify_log
+from dovetail.collect.logs import AuditLog, audit_key, verify_log
 from dovetail.core.checks import whole
+from dovetail.core.display import counted
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError, ParameterError
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import Role, RoleKeys, SuiteName, VerifyingKey
@@ -195,24 +196,16 @@ def _audit(
     entries = verify_log(log, by)
     if head is not None and head not in {entry.digest for entry in entries}:
         raise DataError(f"{log}: the line of the head {head[:16]} is gone; the log was cut off or written anew.")
-    if as_json:
-        print_json({"log": str(log), "by": str(by), "entries": [vars(entry) for entry in entries]})
-        return
-    _print(log, entries)
-
-
-def _print(log: Path, entries: list[AuditEntry]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=foreign(str(log)), title_justify="left")
-    for name in ("", "time", "action", ""):
-        table.add_column(name)
-    for entry in entries:
-        facts = ", ".join(f"{name} {fact}" for name, fact in sorted(entry.facts.items()))
-        table.add_row(*map(foreign, (str(entry.number), entry.time, entry.action, facts)))
-    Console().print(table)
-    typer.echo(f"verified: {len(entries):,} lines; head {entries[-1].digest if entries else 'none'}")
+    facts = [", ".join(f"{name} {fact}" for name, fact in sorted(entry.facts.items())) for entry in entries]
+    rows = [(str(one.number), one.time, one.action, told) for one, told in zip(entries, facts, strict=True)]
+    show(
+        {"log": str(log), "by": str(by), "entries": [vars(entry) for entry in entries]},
+        Grid(str(log), ("", "time", "action", ""), rows),
+        Paste(
+            f"verified: {counted(len(entries), 'line', 'lines')}; head {entries[-1].digest if entries else 'none'}"
+        ),
+        as_json=as_json,
+    )
 
 
 # `dovetail collect sign`: the owner's signature under a campaign.

@@ -177,7 +177,7 @@ class RoundEstimates:
 
     @cached_property
     def beside(self) -> Mapping[str, Any]:
-        """What is said of everybody's numbers together."""
+        """Further numbers of everybody together, beside the estimates."""
         everybody = self.by_group.get(EVERYBODY)
         return {} if everybody is None else self.question.beside(self.noise, everybody, None)
 
@@ -584,7 +584,7 @@ class CampaignAnswers:
         }
 
     def sentences(self, found: CampaignGuarantees) -> list[GuaranteeSentence]:
-        """What is promised in words, and how many tokens were issued beside how many reports there are."""
+        """The guarantee in words, and how many tokens were issued beside how many reports there are."""
         said = guarantee_sentences(self.campaign, found)
         return said if self.campaign.tokens is None else [*said, self._tokens()]
 
@@ -611,7 +611,7 @@ class CampaignAnswers:
         return self._question.labels
 
     def notes(self, each: RoundEstimates) -> tuple[str, ...]:
-        """What else must be true for the numbers of a round to mean what they say."""
+        """The assumptions under which the numbers of a round mean what they say."""
         return self._question.notes(each.beside, n=each.n, mode=RELEASE)
 
     @cached_property
@@ -667,7 +667,7 @@ class CampaignAnswers:
         return People(n, honest=max(1, min(honest, n - promise.assumed_dishonest)))
 
     def _weighted(self) -> Document:
-        """What shares mean where people have different epsilons; nothing elsewhere."""
+        """Say what shares mean where people have different epsilons; nothing elsewhere."""
         return {"weighted": WEIGHTED} if self.campaign.classes else {}
 
     def _sizes(self, sizes: tuple[int, ...]) -> Document:
@@ -697,7 +697,7 @@ class CampaignAnswers:
         return self._followers[batch.id]
 
     def _warnings(self, last: int, *, width: int = 1) -> list[str]:
-        """What is to be doubted about so many rounds up to the last one."""
+        """The warnings about so many rounds up to the last one."""
         rounds = range(last - width + 1, last + 1)
         batches = [self._released(batch) for batch in self.batches() if batch.rounds[-1] in rounds]
         return [said for said in map(doubt, batches) if said]

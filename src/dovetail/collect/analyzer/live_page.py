@@ -141,7 +141,7 @@ def _mechanism(campaign: Campaign) -> str:
 
 
 def _note(batches: Sequence[Document]) -> str:
-    """What the table of rounds leaves out, and rounds that no batch has come of."""
+    """Name the rounds that the table leaves out, and those that no batch has come of."""
     counted = {round for batch in batches for round in batch["rounds"]}
     latest = max(counted, default=0)
     missing = [str(round) for round in range(max(1, latest - MOST_ROUNDS), latest) if round not in counted]

@@ -559,7 +559,7 @@ def compose_batches(
 
 
 def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float | Missing:
-    """What the order of one batch may tell about who in a public group sent which report."""
+    """The order privacy of one batch: how much it may tell about who in a public group sent which report."""
     if not campaign.order_private:
         return 0.0
     if any(each.smallest < each.n for each in released):

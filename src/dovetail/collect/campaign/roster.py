@@ -362,7 +362,7 @@ class LiveRoster:
 
 
 def stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file; None where there is none."""
+    """A mark that changes with a file; None where there is none."""
     try:
         found = path.stat()
     except OSError:

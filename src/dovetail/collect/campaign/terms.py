@@ -51,7 +51,7 @@ from dovetail_protocol.messages import inner_bytes, require_room
 
 
 def question_of(campaign: Campaign) -> Question:
-    """What a campaign of one question asks: as [asks] says, or shares or the mean of a number by the randomizer."""
+    """The question of a campaign of one: as [asks] says, or shares or the mean of a number by the randomizer."""
     asked, mechanism, name = campaign.asked, campaign.mechanism, f"the campaign {campaign.id}"
     assert not isinstance(asked, AskedTogether)  # of `campaign.questions` each by itself
     if asked is None:
@@ -128,7 +128,7 @@ def subject_of(campaign: Campaign) -> Randomizer | JointReport:
 
 
 def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
-    """What hides the answers."""
+    """The noise that hides the answers."""
     own: Any = from_device(campaign.mechanism)
     if campaign.classes:
         epsilons = {each.name: each.epsilon for each in campaign.classes}
@@ -220,7 +220,7 @@ def shuffle_section(campaign: Campaign) -> ShuffleSection:
 
 
 def _objection(section: ShuffleSection) -> str:
-    """What only a campaign objects to: it always shuffles, once, by the public table that its owner has signed."""
+    """The objection that only a campaign has: it shuffles once, by the public table that its owner has signed."""
     if not SHUFFLERS[section.shuffler].moves_reports:
         return f'a campaign must shuffle: `shuffler` "{section.shuffler}" would tell who sent what'
     if section.compare:

@@ -71,7 +71,7 @@ class BatchDummies:
         return 0 if self._kept is None else int(self._kept.size - self._kept.sum())
 
     def keeps(self, place: int) -> bool:
-        """Whether this entry of a device is in the batch.
+        """True if this entry of a device is in the batch.
 
         One that is costs as much work as a dummy: how long a batch takes to be built follows from the numbers of
         reports and of entries, which are known, and does not tell how many of the entries are dummies.
@@ -91,7 +91,7 @@ class BatchDummies:
         return seal_inner(self.campaign, self.round, plain(self.campaign, report))
 
     def stated(self, people: int) -> dict[str, Any]:
-        """What the signed header says of them, and of dummies that people have sent."""
+        """The entries of the signed header about them, and about dummies that people have sent."""
         if self.campaign.sent is not None:
             return {"people": people}
         return {} if self.law is None else {"people": people, "dummies": law_of(self.law)}
@@ -144,7 +144,7 @@ class ClosedRound:
         return found
 
     def stated_classes(self, campaign: Campaign, tags: Tags) -> dict[str, Any]:
-        """What the signed header says of classes: how many people of each sent these; else nothing."""
+        """The entries of the signed header about classes: how many people of each sent these; else none."""
         if not campaign.classes:
             return {}
         found = [0] * len(campaign.classes)

@@ -87,7 +87,7 @@ class GatewayDoor:
 
 
 def _kept(answer: Response) -> BinaryResponse:
-    """What of an answer a device reads."""
+    """The part of an answer that a device reads."""
     fields = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers)
     return BinaryResponse(answer.status_code, tuple(pair for pair in fields if pair[0] in KEPT), bytes(answer.body))
 

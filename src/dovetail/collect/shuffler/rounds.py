@@ -434,7 +434,7 @@ class RoundFaults:
 
     @contextmanager
     def isolate(self, campaign: CampaignId, number: int) -> Iterator[None]:
-        """Whatever is raised inside is a fault of this round."""
+        """Turn what is raised inside into a fault of this round."""
         try:
             yield
         except DovetailError as error:
@@ -478,7 +478,7 @@ def turning_alone(store: ShufflerStore) -> Iterator[None]:
 
 
 def abandon_half_built(store: ShufflerStore, only: str | None = None) -> None:
-    """What is half built while nobody else turns rounds was stopped: by an error, or with its process.
+    """Abandon what is half built while nobody else turns rounds: an error stopped it, or the end of its process.
 
     What can be built on stays, unless it is the `only` batch that is asked for.
     """

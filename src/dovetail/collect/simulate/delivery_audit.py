@@ -218,7 +218,7 @@ class DeliveryAudit:
 
     @property
     def _by_chance(self) -> bool:
-        """Whether reports are in a batch by chance."""
+        """True if reports are in a batch by chance."""
         return self.campaign.dummies is not None and self.campaign.dummies.by_chance is not None
 
     def _left_out(self, store: ShufflerStore, batches: Mapping[str, list[bytes]]) -> int:

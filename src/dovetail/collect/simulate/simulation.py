@@ -120,7 +120,7 @@ class SimulatedDevices:
         return np.asarray(sums / (self.weight(devices) or 1.0))
 
     def truth_of(self, parts: Iterable[tuple[int, list[int]]]) -> NDArray[np.float64]:
-        """What the questions of a campaign learn of the true values of these devices in these rounds, one by one."""
+        """The truths that the questions of a campaign ask for, of these devices in these rounds, one by one."""
         held, found = np.concatenate([self.answers[round - 1, devices] for round, devices in parts]), list[float]()
         for asked, columns in self._questions:
             own = held[:, columns]
@@ -358,7 +358,7 @@ class SimulatedIssuer:
         self._running = None
 
     def ask(self, url: str, application: bytes) -> bytes | str:
-        """What a device gets; nothing of an issuer that dies over it, or of an answer that is lost."""
+        """The answer that a device gets; none of an issuer that dies over it, or if it is lost."""
         fate = self._fate()
         if fate == "lost":
             return "unavailable"

@@ -15,7 +15,7 @@ IssueOutcome = Literal["new", "same", "other"]
 
 
 class IssuerStore:
-    """What was issued; each method is one durable transaction, or an error and nothing done."""
+    """The store of what was issued; each method is one durable transaction, or an error and nothing done."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -56,7 +56,7 @@ class Places:
 
 @dataclass(frozen=True)
 class NewSurvey:
-    """What a survey asks, of whom and for how long.
+    """The settings of a survey: what it asks, of whom and for how long.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ WORDS = {
 
 
 def words(language: str) -> dict[str, str]:
-    """What the page says; ConfigError where a language lacks something, so that no page is half translated."""
+    """Read the words of the page; ConfigError where a language lacks one, so that no page is half translated."""
     if language not in LANGUAGES:
         raise ConfigError(f"`language` must be one of {', '.join(LANGUAGES)}, got {language!r}.")
     found: dict[str, str] = json.loads((_HERE / f"{language}.json").read_text(encoding="utf-8"))

@@ -118,7 +118,7 @@ def _drawn(words: bytes, version: int, mask: int) -> Modules:
 
 @cache
 def _layout(version: int) -> tuple[dict[tuple[int, int], bool], list[tuple[int, int]]]:
-    """What every symbol of a version shows, and the places of its data, in order."""
+    """The pattern of every symbol of a version, and the places of its data, in order."""
     side = 17 + 4 * version
     fixed = dict(_patterns(version, side))
     taken = fixed.keys() | dict(_format(side, 0)).keys()
