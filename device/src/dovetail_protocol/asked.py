@@ -224,6 +224,8 @@ class AskedTogether:
     question: ClassVar[str] = JOINT
     symbols: ClassVar[tuple[Symbol, ...]] = ()  # of its own: the answer is the tuple of all answers
     size: ClassVar[int] = 0
+    sent: ClassVar[int] = 0
+    digits: ClassVar[int] = 0
 
     @property
     def values(self) -> tuple[Value, ...]:
