@@ -35,7 +35,7 @@ def test_a_value_is_rounded_to_its_neighbours_with_the_value_as_the_mean(
 
 def test_the_default_grid_has_thirty_two_steps_that_the_parameters_name() -> None:
     assert Laplace(lower=-1.0, upper=7.0, epsilon=1.0) == Laplace(lower=-1.0, upper=7.0, epsilon=1.0, grid=0.25)
-    with pytest.raises(ParameterError, match="`grid` must be"):
+    with pytest.raises(ParameterError, match="`upper` must be above"):
         Laplace(lower=0.0, upper=5e-324, epsilon=1.0)
 
 

@@ -139,8 +139,12 @@ def _as_typed(message: str, arguments: list[str]) -> str:
     '--clip must be greater than 0, got -1.0.'
     >>> _as_typed("`seed` is a key of a file, and `force` was typed.", ["run", "it.toml", "--force"])
     '`seed` is a key of a file, and --force was typed.'
+    >>> _as_typed("it.toml: `k` must be above 1.", ["account", "--delta0", "2"])
+    'it.toml: `k` must be above 1.'
     """
-    options = {word.split("=")[0] for word in arguments if word.startswith("--")} | options_of(arguments)
+    options = {word.split("=")[0] for word in arguments if word.startswith("--")}
+    if not re.match(r"\S+\.toml: ", message):  # a file names its own keys
+        options |= options_of(arguments)
 
     def name(found: re.Match[str]) -> str:
         option = f"--{found[1].replace('_', '-')}"
