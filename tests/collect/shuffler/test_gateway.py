@@ -226,7 +226,11 @@ def test_every_answer_to_a_report_is_that_of_the_app_to_the_byte():
     first, stranger = DEVICES[0], RoleKeys.generate("device").signing
     reports = [message(world.campaign, first), message(world.campaign, first, round=3)]
     reports += [message(world.campaign, first, value=1), message(world.campaign, stranger), b"", bytes(99)]
-    reports += [reports[0][:-1], reports[0][:-1] + bytes([reports[0][-1] ^ 1]), bytes(world.shuffler.campaigns.longest + 1)]
+    reports += [
+        reports[0][:-1],
+        reports[0][:-1] + bytes([reports[0][-1] ^ 1]),
+        bytes(world.shuffler.campaigns.longest + 1),
+    ]
     with served(world, gateway=Gateway.of([SECRET])) as client:
         both = [
             [ask(client, oblivious_request("POST", path, each)) for path in ("/v1/reports", "/v1/reports?")]
