@@ -7,7 +7,7 @@
  */
 
 import { real } from "./checks.js";
-import { DovetailError, config } from "./errors.js";
+import { DovetailError, config, leftOut } from "./errors.js";
 import { type Mechanism, symbol } from "./mechanisms.js";
 import { Section, isTable } from "./section.js";
 import type { Words } from "./words.js";
@@ -130,7 +130,8 @@ function readValue(section: Section): Value {
 
 function readPart(section: Section, values: readonly Value[]): Part {
   const of = section.read("of", undefined, list).map((name) => values.findIndex((value) => value.name === name));
-  const rounding = section.choice("rounding", ROUNDINGS);
+  const rounding = section.choice("rounding", [...ROUNDINGS, "digits"] as const);
+  if (rounding === "digits") throw leftOut("campaigns of digits");
   const points = section.whole("points", 1, MOST_PLACES);
   const bins = rounding === "bins" ? section.whole("bins", 2, MOST_PLACES) : 0;
   const read = (path: string, found: unknown) => list(path, found).map((end) => real(path, end));

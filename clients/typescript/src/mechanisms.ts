@@ -388,7 +388,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 /** The mechanism of this name; every parameter that has no fixed default must be stated. */
 export function mechanism(name: string, given: Parameters): Mechanism {
-  if (/^(budget_laplace|closest_direction)$/.test(name)) throw leftOut(`campaigns of ${name}`);
+  if (/^(budget_laplace|closest_direction|joint)$/.test(name)) throw leftOut(`campaigns of ${name}`);
   const kind = Object.hasOwn(KINDS, name) ? KINDS[name] : undefined;
   if (!kind) throw refuse("mechanism", `one of ${Object.keys(KINDS).join(", ")}`, name);
   const takes = [...kind.needs, ...(kind.takes ?? [])];

@@ -148,6 +148,18 @@ test("[asks] and tokens without their modules, and open answers for the shuffler
   }
 });
 
+test("several questions in one message and digits are left out by name", async () => {
+  const digits = BODY.replace('[{of = ["height"], rounding = "even", points = 2}, {of = ["weight"], rounding = "even", points = 2}]',
+    '[{of = ["height"], rounding = "digits", points = 9}]');
+  for (const [changes, ending, told] of [
+    [{ name: 'name = "joint"' }, BODY, /campaigns of joint are not/],
+    [{}, digits, /campaigns of digits are not/],
+  ]) {
+    const opened = Device.open(await campaignFile(changes, undefined, ending), { store: inMemory(), asks });
+    await assert.rejects(opened, (error) => error.kind === "unsupported" && told.test(error.message));
+  }
+});
+
 test("owners are pinned, a signed hand-over is followed, and only where the person allows it", async () => {
   const [store, next] = [inMemory(), new Uint8Array(32).fill(9)];
   await device({}, { store });
