@@ -165,6 +165,21 @@ def test_a_body_that_declares_too_much_is_refused_before_any_of_it_is_read() -> 
         asyncio.run(read_limited(request, MOST))
 
 
+def test_a_streamed_body_is_taken_up_to_the_limit_and_not_beyond() -> None:
+    async def taken(*pieces: bytes) -> bytes:
+        left = list(pieces)
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+        request = Request({"type": "http", "headers": []}, receive)
+        return b"".join([piece async for piece in stream_limited(request, MOST)])
+
+    assert asyncio.run(taken(b"x" * (MOST - 1), b"y")) == b"x" * (MOST - 1) + b"y"
+    with pytest.raises(Refusal, match=f"at most {MOST} bytes"):
+        asyncio.run(taken(b"x" * MOST, b"y"))
+
+
 def test_a_long_body_is_given_up_when_it_comes_slower_than_it_may_although_it_keeps_coming(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

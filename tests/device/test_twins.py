@@ -70,7 +70,9 @@ def _said(signed: bytes) -> dict[str, Any]:
         found = Campaign.parse(signed)
     except DovetailError:
         return {"refused": "config"}
-    left_out = found.mechanism.name in ("budget_laplace", "closest_direction", "joint") or (found.open and not found.sent)
+    left_out = found.mechanism.name in ("budget_laplace", "closest_direction", "joint") or (
+        found.open and not found.sent
+    )
     if left_out or found.order_private or found.suite != "x25519":
         return {"refused": "unsupported"}
     schedule, batch, promise = found.schedule, found.batch, found.promise
