@@ -20,7 +20,7 @@ from dovetail.job.build import build_noise, build_question
 from dovetail.job.check_config import check_config
 from dovetail.job.config import parse_config
 from dovetail.job.question_plan import plan_question, question_rows
-from dovetail.job.together import CAMPAIGN, MEMORY, REHEARSAL, SEVERAL, Choices
+from dovetail.job.together import CAMPAIGN, MEMORY, REHEARSAL, Choices
 from dovetail.report.html import render_html
 
 SLOW = ("covariance", "regression", "tables")
@@ -29,7 +29,7 @@ ONE = [
     for one, why in CELLS
     if why is None
     and (one.order, one.engine, one.mode) == ("uniform", MEMORY, REHEARSAL)
-    and one.question not in SEVERAL
+    and one.question in QUESTIONS.names()
 ]
 N = 200
 TABLE = pl.DataFrame({"id": range(N), "x": np.linspace(1.0, 99.0, N)})
