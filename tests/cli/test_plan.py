@@ -204,7 +204,7 @@ def test_an_alternative_that_is_refused_is_told_in_the_table_too(capsys: pytest.
         ([*MEAN, "--error", "0.1", "--grid", "0.3"], "--grid must be"),
         ([*MEAN, "--error", "0.1", "--grid", "1e-12"], "--grid must be"),
         ([*MEAN, "--error", "0.1", "--upper", "0"], "--upper must be above"),
-        ([*MEAN[:3], "--n", "10", "--delta", "1e-6", "--error", "0.1"], "`lower` must be"),
+        ([*MEAN[:3], "--n", "10", "--delta", "1e-6", "--error", "0.1"], "--lower must be"),
         ([*SHARE, "--error", "0.1", "--plot", "a.txt"], "a picture is one of"),
         (["plan", "--question", "median", "--n", "10", "--delta", "0.1"], "question"),
     ],

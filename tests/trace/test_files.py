@@ -396,7 +396,7 @@ def test_the_loss_verb_keeps_its_contract(capsys: pytest.CaptureFixture[str]) ->
         ("loss --length 2 --n 9 --secret 3 --mse 0", "--mse must be"),
         ("loss --length 2 --n 9 --secret 3 --mse 1e99", "hides all"),
         ("loss --length nan --n 9 --secret 3 --mse 1", "--length must be"),
-        ("loss --kernel periodic --length 1 --n 9 --secret 3 --mse 1", "`period` must be"),
+        ("loss --kernel periodic --length 1 --n 9 --secret 3 --mse 1", "--period must be"),
         ("loss --length 2 --n 9 --secret 3 --mse 1 --floor 0", "--floor must be at least"),
         ("loss --length 1e9 --n 9 --secret 3,4 --mse 1", "nearly the same location"),
         ("loss --length 2 --n 9 --secret 3 --mse 1 --solver magic", "--solver must be"),

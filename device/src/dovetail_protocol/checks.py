@@ -111,7 +111,8 @@ def range_between(low: float, high: float, *, lower: str = "lower", upper: str =
     25.0
     """
     if not LEAST_RANGE <= high - low <= MOST_RANGE:
-        raise refuse(upper, f"above `{lower}` = {low!r} by {LEAST_RANGE:g} to {MOST_RANGE:g}", high)
+        end = f"`{lower}` = {low!r}" if lower else repr(low)
+        raise refuse(upper, f"above {end} by {LEAST_RANGE:g} to {MOST_RANGE:g}", high)
     return high - low
 
 

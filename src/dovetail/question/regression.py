@@ -103,7 +103,7 @@ class Regression(Question):
         whole("points", self.points, least=2, most=64)
         object.__setattr__(self, "others", _ranges(self.others))
         for name, low, high in (("upper", self.lower, self.upper), *self.others):
-            range_between(low, high, upper=name)
+            range_between(low, high, lower="", upper=name)
 
     @classmethod
     def of(cls, data: Any, categories: Sequence[str] | None, **settings: Any) -> Self:
