@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, sqrt
 from typing import Any, Literal, final
 
@@ -451,7 +451,7 @@ class Truth:
         Strings that so many people hold that a search should find them, and how many of them it found.
     """
 
-    held: NDArray[np.int64]
+    held: NDArray[np.int64] = field(repr=False)
     common: int
     hit: int
 
