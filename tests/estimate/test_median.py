@@ -179,7 +179,7 @@ def test_bad_input_is_refused() -> None:
         estimate_median(NARROW, np.array([], dtype=np.int64))
 
 
-@pytest.mark.parametrize("upper", [1.0, 1e12, 1e100])
+@pytest.mark.parametrize("upper", [1.0, 1e12, 1e74])
 def test_the_largest_budget_and_ranges_do_not_overflow(upper: float) -> None:
     """Warnings are errors."""
     for grid in (upper, upper / 1024):
