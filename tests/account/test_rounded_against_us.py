@@ -7,6 +7,7 @@ known exactly; an end that forgets a cut or counts a block with its other end is
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
+from fractions import Fraction
 from math import comb
 
 import flint
@@ -15,11 +16,14 @@ import pytest
 
 from dovetail.account.amplify import amplify
 from dovetail.account.clones import ClonePair, TruncatedBinomial, weighted_positive_part, without_compiled_loops
-from dovetail.account.compose import compose, composed_delta
+from dovetail.account.compose import compose, composed_delta, local_guarantee
 from dovetail.account.finite_channel import FiniteChannelLaw
 from dovetail.account.privacy_loss import ComposedPLD
-from dovetail.account.rounds import ShuffledRound
+from dovetail.account.questions import JointReport
+from dovetail.account.renyi import basic
+from dovetail.account.rounds import ShuffledRound, local_total
 from dovetail.core.certified import Bracket
+from dovetail.randomize.krr import KRR
 
 PAIR = ClonePair(2.0, 11)
 EPSILONS = [0.0, 0.1, 0.7, 1.5, 1.9]
@@ -167,3 +171,22 @@ def test_simple_composition_gives_every_round_its_share_of_delta() -> None:
     assert found.advanced.epsilon == pytest.approx(wanted, rel=1e-9)
     approximate = compose([ShuffledRound(1.0, 1000, delta0=1e-12)], delta=1e-6)
     assert approximate.renyi.epsilon is None, "Renyi divergences are those of pure pairs"
+
+
+def test_promises_that_add_are_never_below_their_exact_sum() -> None:
+    """The nearest double is below it for half of all sums: 20 of each kind."""
+    rng, below = np.random.default_rng(5), 0
+    for _ in range(20):
+        epsilons, times = rng.uniform(0.1, 2.0, 5).tolist(), int(rng.integers(3, 100))
+        parts = [KRR(k=2, epsilon=epsilon) for epsilon in epsilons]
+        exact = sum(map(Fraction, epsilons))
+        below += Fraction(math.fsum(epsilons)) < exact
+        assert exact <= Fraction(JointReport(tuple(parts)).epsilon) <= exact * (1 + Fraction(2) ** -52)
+        for ask in ("all", "joint"):
+            assert local_guarantee(parts, ask=ask).epsilon == JointReport(tuple(parts)).epsilon  # type: ignore[arg-type]
+        rounds = [ShuffledRound(epsilon, 1, times=times, delta0=1e-9 * epsilon) for epsilon in epsilons]
+        assert exact * times <= Fraction(local_total(rounds)[0]) <= exact * times * (1 + Fraction(2) ** -52)
+        assert sum(Fraction(one.delta0) for one in rounds) * times <= Fraction(local_total(rounds)[1])
+        alone = [ShuffledRound(epsilon, 1, times=times) for epsilon in epsilons]  # nobody hides anybody
+        assert exact * times <= Fraction(basic(alone, 0.0).epsilon or 0)
+    assert below > 4, "sums that a nearest double understates are among them"

@@ -1,5 +1,6 @@
 """Guarantees imply and compose exactly what holds."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -71,7 +72,7 @@ def test_the_line_for_the_honest_names_their_number_and_their_own_epsilon() -> N
 
 def test_a_composition_needs_the_honest_people_of_both() -> None:
     both = CENTRAL.compose(FEWER)
-    assert both.honest_n == 100_000 and both.honest == CENTRAL.honest + FEWER.honest
+    assert both.honest_n == 100_000 and both.honest == pytest.approx(CENTRAL.honest + FEWER.honest, rel=1e-15)
     assert both.delta == 2e-6 and both.attack_lower == 0.0
     # with 1,000 honest people only, twice the weaker promise is all that basic composition gives
     assert FEWER.compose(FEWER).honest == 2 * FEWER.honest > both.honest
@@ -117,3 +118,14 @@ def test_promises_that_make_no_sense_are_refused(wrong: object) -> None:
 def test_a_central_promise_has_the_three_lines_of_its_definition() -> None:
     assert isinstance(CENTRAL, CentralDP) and CENTRAL.epsilon == CENTRAL.honest
     assert CENTRAL.all <= CENTRAL.honest <= CENTRAL.colluding == 2.0
+
+
+def test_what_two_releases_lose_together_is_never_below_the_sum_of_what_is_written() -> None:
+    """The nearest double of .7 + .1 is written .7999999999999999."""
+    for a, b, both in ((0.7, 0.1, 0.8), (0.8, 0.1, 0.9), (0.1, 0.4, 0.5)):
+        local = LocalDP(a, b / 2).compose(LocalDP(b, a / 2))
+        assert local.epsilon == both and local.delta >= both / 2
+        assert OrderPrivacy(a).compose(OrderPrivacy(b)).alpha == both
+        first, second = (replace(CENTRAL, all=x, honest=x, colluding=x) for x in (a, b))
+        assert {first.compose(second).all, first.compose(second).honest, first.compose(second).colluding} == {both}
+    assert LocalDP(math.inf).compose(LocalDP(0.1)).epsilon == math.inf

@@ -35,7 +35,7 @@ from dovetail.account.rounds import (
     local_total,
     total_slack,
 )
-from dovetail.core.certified import Bracket
+from dovetail.core.certified import Bracket, round_up_sum
 from dovetail.core.checks import real, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP
@@ -588,7 +588,7 @@ def local_guarantee(parts: Sequence[Randomizer], *, ask: Ask) -> LocalDP:
         source = "one question for each person, drawn by chance: the largest epsilon of a question"
         return LocalDP(max(epsilons), source=source, caveats=caveats)
     source = "answers with randomness of their own: epsilons of the questions add (Dwork et al. 2006)"
-    return LocalDP(math.fsum(epsilons), source=source, caveats=caveats)
+    return LocalDP(round_up_sum(epsilons), source=source, caveats=caveats)
 
 
 def questions_guarantee(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
+from dovetail.core.certified import round_up_sum
 from dovetail.core.channel import Channel
 from dovetail.core.checks import flag, positive, refuse, whole
 from dovetail.core.errors import UnsupportedError
@@ -85,7 +86,7 @@ class JointReport(SeveralQuestions):
 
     @property
     def epsilon(self) -> float:
-        return math.fsum(self.epsilons)
+        return round_up_sum(self.epsilons)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dovetail.account.clones import ClonePair, amplify_approximate
 from dovetail.account.mechanism_law import law_epsilon
 from dovetail.account.privacy_loss import PrivacyLossDistribution, pessimistic_pld
 from dovetail.account.rounds import ShuffledRound, distinct_pairs, total_slack
+from dovetail.core.certified import round_up_sum
 from dovetail.core.checks import instance, positive, probability, rectangular, refuse
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
@@ -247,7 +248,8 @@ def _pure(part: ShuffledRound) -> ClonePair:
 def basic(parts: Sequence[ShuffledRound], delta: float) -> Bound:
     """Epsilons and deltas add; every round gets the same delta."""
     rounds = sum(part.times for part in parts)
-    total = math.fsum(part.times * _single(part, delta / rounds) for part in parts)
+    single = (_single(part, delta / rounds) for part in parts)
+    total = round_up_sum(single, times=[part.times for part in parts])
     return _compared("basic composition", total, "Dwork, Kenthapadi, McSherry, Mironov, Naor (2006), Theorem 1")
 
 

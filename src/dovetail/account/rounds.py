@@ -27,6 +27,7 @@ from dovetail.account.privacy_loss import (
     lower_hull,
     smallest_of_sum,
 )
+from dovetail.core.certified import round_up_sum
 from dovetail.core.checks import MOST_PEOPLE, privacy_budget, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
@@ -163,14 +164,16 @@ def distinct_laws(parts: Sequence[ShuffledRound]) -> Laws:
 
 def total_slack(parts: Sequence[ShuffledRound]) -> float:
     """How far all rounds together may be from purely private ones."""
-    return math.fsum(part.times * total_variation(part.pair, part.delta0) for part in parts)
+    each = (total_variation(part.pair, part.delta0) for part in parts)
+    return round_up_sum(each, times=[part.times for part in parts])
 
 
 def local_total(parts: Sequence[ShuffledRound]) -> tuple[float, float]:
     """The local promises of all rounds added up: what a colluding shuffler leaves."""
+    times = [part.times for part in parts]
     return (
-        math.fsum(part.times * part.epsilon0 for part in parts),
-        math.fsum(part.times * part.delta0 for part in parts),
+        round_up_sum((part.epsilon0 for part in parts), times=times),
+        round_up_sum((part.delta0 for part in parts), times=times),
     )
 
 

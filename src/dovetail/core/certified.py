@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.errors import ParameterError
+from dovetail_protocol.budget import decimal_at_least
 from dovetail_protocol.budget import round_up_to_double as round_up_to_double
+from dovetail_protocol.exact_thresholds import as_written
 
 # A number that is only known to lie between two others.
 
@@ -54,6 +59,28 @@ class Bracket:
 
 
 # Exact numbers rounded against ourselves: a privacy loss never becomes smaller when it becomes a double.
+
+
+def round_up_sum(values: Iterable[float], *, times: Iterable[int] | None = None) -> float:
+    """Sum of numbers, each so many `times`, exact and then rounded up to a double; infinite if one of them is.
+
+    >>> round_up_sum([0.1] * 10), round_up_sum([0.1], times=[10])  # doubles of .1 are above a tenth
+    (1.0000000000000002, 1.0000000000000002)
+    """
+    pairs = [(value, how_many) for value, how_many in zip(values, times or repeat(1), strict=False) if how_many]
+    if any(value == inf for value, _ in pairs):
+        return inf
+    return round_up_to_double(sum((how_many * Fraction(value) for value, how_many in pairs), Fraction(0)))
+
+
+def sum_as_written(values: Iterable[float]) -> float:
+    """Sum of numbers as people write them, rounded up: what a tenth and four tenths lose is a half, not a hair more.
+
+    >>> sum_as_written([0.1, 0.4]), sum_as_written([0.7, 0.1]), 0.7 + 0.1
+    (0.5, 0.8, 0.7999999999999999)
+    """
+    numbers = list(values)
+    return inf if inf in numbers else decimal_at_least(sum(map(as_written, numbers), Fraction(0)))
 
 
 def round_up_largest_product(left: ArrayLike, right: ArrayLike, *, unit: Fraction = Fraction(1)) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, nextafter
 from typing import Literal, Protocol, Self, final
 
-from dovetail.core.certified import Bracket
+from dovetail.core.certified import Bracket, sum_as_written
 from dovetail.core.display import Display, Grid, displayed_by, upward
 from dovetail.core.errors import ParameterError, UnsupportedError
 
@@ -120,8 +120,8 @@ class LocalDP(Caveated):
     def compose(self, other: LocalDP) -> LocalDP:
         """Both reports about the same value: epsilons and deltas add (basic composition, Dwork et al. 2006)."""
         return LocalDP(
-            self.epsilon + other.epsilon,
-            min(1.0, self.delta + other.delta),
+            sum_as_written([self.epsilon, other.epsilon]),
+            min(1.0, sum_as_written([self.delta, other.delta])),
             source=f"basic composition of [{self.source}] and [{other.source}]",
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
@@ -240,16 +240,17 @@ class CentralDP(Caveated):
                 f"One release trusts {_NOISE[self.trust]} with the noise, the other {_NOISE[other.trust]}: what "
                 "holds against whom differs; state each by itself."
             )
+        honest = sum_as_written([self.honest, other.honest])
         return CentralDP(
-            all=self.all + other.all,
-            honest=self.honest + other.honest,
-            colluding=self.colluding + other.colluding,
-            delta=min(1.0, self.delta + other.delta),
+            all=sum_as_written([self.all, other.all]),
+            honest=honest,
+            colluding=sum_as_written([self.colluding, other.colluding]),
+            delta=min(1.0, sum_as_written([self.delta, other.delta])),
             n=self.n,
             honest_n=max(self.honest_n, other.honest_n),  # both assumptions are needed
             method=f"basic composition of {self.method} and {other.method}",
             source=f"basic composition (Dwork et al. 2006) of [{self.source}] and [{other.source}]",
-            numeric=Bracket(self.numeric.lower, self.honest + other.honest),
+            numeric=Bracket(self.numeric.lower, honest),
             attack_lower=0.0,  # what attacks reach on one release says nothing at the larger delta
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
             trust=self.trust,
@@ -377,7 +378,7 @@ class OrderPrivacy(Caveated):
                 "state both for a common grouping first."
             )
         return OrderPrivacy(
-            self.alpha + other.alpha,
+            sum_as_written([self.alpha, other.alpha]),
             self.groups,
             source=f"independent releases add: [{self.source}] and [{other.source}]",
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),

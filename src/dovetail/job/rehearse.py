@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dovetail import __version__
+from dovetail.core.certified import sum_as_written
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -249,7 +250,7 @@ class ReleasedTable:
         one_table = len({entry.table for entry in self.history}) == 1
         if mixed and not (one_table and len({entry.groups for entry in finer}) == 1):
             return OrderPrivacy(math.inf, source="releases for different groups: no order promise over all of them")
-        alpha = math.fsum(entry.alpha for entry in self.history)
+        alpha = sum_as_written(entry.alpha for entry in self.history)
         groups = last.groups if self.history[-1] in finer else RecordedGroups(finer[-1].number)
         source = f"{len(self.history)} independent releases add: [{last.source}]"
         return replace(last, alpha=alpha, groups=groups, source=source)

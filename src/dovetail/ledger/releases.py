@@ -25,6 +25,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from dovetail.core.certified import sum_as_written
 from dovetail.core.display import counted, mute, upward
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 from dovetail.core.extras import pl
@@ -511,7 +512,7 @@ class ReleaseLedger:
 
 def other_terms(same: list[LedgerEntry]) -> UnsupportedError:
     """The refusal to draw a table afresh that these releases are of."""
-    spent = sum(entry.epsilon for entry in same)
+    spent = sum_as_written(entry.epsilon for entry in same)
     return UnsupportedError(
         f"These private values were released before ({counted(len(same), 'time')}, epsilon {upward(spent)} in "
         "all) under other terms; a fresh draw adds its budget to that: use --new-release if you mean it."

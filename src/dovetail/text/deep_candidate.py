@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.core.certified import round_up_to_double
+from dovetail.core.certified import round_up_sum
 from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
@@ -84,7 +82,7 @@ class SentenceDP(Caveated):
             raise UnsupportedError(f"Guarantees about {self.unit!r} and {other.unit!r} do not add; state each.")
         return replace(
             self,
-            epsilon=add(self.epsilon, other.epsilon),
+            epsilon=round_up_sum([self.epsilon, other.epsilon]),
             source=f"basic composition of [{self.source}] and [{other.source}]",
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
@@ -96,7 +94,7 @@ class SentenceDP(Caveated):
         >>> SentenceDP(2.0).sentences(3)
         6.0
         """
-        return multiply(whole("changed", changed, least=0), self.epsilon)
+        return round_up_sum([self.epsilon], times=[whole("changed", changed, least=0)])
 
     def whole_document(self, most_sentences: int) -> LocalDP:
         """Epsilon of one release for a whole document of at most `most_sentences` sentences.
@@ -108,24 +106,6 @@ class SentenceDP(Caveated):
             source=f"group privacy over {most_sentences} sentences of [{self.source}]",
             caveats=self.caveats,
         )
-
-
-def add(*epsilons: float) -> float:
-    """The sum, rounded up.
-
-    >>> add(*[0.1] * 10)  # doubles of .1 are above a tenth
-    1.0000000000000002
-    """
-    if math.inf in epsilons:
-        return math.inf
-    return round_up_to_double(sum((Fraction(one) for one in epsilons), Fraction(0)))
-
-
-def multiply(count: int, epsilon: float) -> float:
-    """`count` times epsilon, rounded up; no change costs 0."""
-    if count == 0 or epsilon == math.inf:
-        return 0.0 if count == 0 else math.inf
-    return round_up_to_double(count * Fraction(epsilon))
 
 
 @dataclass(frozen=True, eq=False)

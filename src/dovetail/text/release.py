@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.account.amplify import amplify
+from dovetail.core.certified import round_up_sum
 from dovetail.core.checks import share, whole
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, simulation
@@ -32,8 +33,6 @@ from dovetail.text.deep_candidate import (
     Drawn,
     ReleasedDocuments,
     SentenceDP,
-    add,
-    multiply,
     protect_documents,
 )
 from dovetail.text.documents import Document
@@ -202,10 +201,9 @@ def release_documents(
     ]
     total = mechanism.guarantee.drawn_from(rng.provenance) if len(parts) == 1 else reduce(SentenceDP.compose, parts)
     limits = [note["most_sentences"] for note in notes]
-    wholes = [multiply(limit, entry.epsilon) for entry, limit in zip(answer.history, limits, strict=True) if limit]
+    whole = None if None in limits else round_up_sum((entry.epsilon for entry in answer.history), times=limits)
     return DocumentRelease(
-        answer.reports, total, answer.history, answer.reproduced, drawn[0] if drawn else None,
-        whole_document=None if None in limits else add(*wholes),
+        answer.reports, total, answer.history, answer.reproduced, drawn[0] if drawn else None, whole_document=whole
     )  # fmt: skip
 
 
