@@ -1,4 +1,4 @@
-"""Campaigns of several questions: written by the command line, through crashes, and over HTTP and MQTT with real servers."""
+"""Campaigns of several questions: written by the command line, through crashes, and with real servers."""
 
 import json
 from contextlib import closing

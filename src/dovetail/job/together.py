@@ -127,10 +127,6 @@ class Choices:
             campaign and self.question in ("all", "one"),
         )
         yield (
-            "a campaign of several questions shuffles uniformly",
-            campaign and self.question in SEVERAL and self.order != "uniform",
-        )
-        yield (
             "strings are hidden by noise of the shuffler, or by every person's own, as [strings] `trust` says",
             self.question == STRINGS and self.noise not in ("shuffler", "local"),
         )
