@@ -82,7 +82,7 @@ def test_the_command_line_writes_the_questions_of_a_run_into_a_campaign(
         (("", ""), ["--ask", "shares"], "--questions says what is asked"),
         (("", ""), ["--epsilon", "3"], "--questions says what is asked"),
         (("", ""), ["--trust", "users"], "--questions says what is asked"),
-        (('ask = "joint"\n', 'ask = "all"\n'), [], "all answers in one report"),
+        (('ask = "joint"\n', 'ask = "all"\n'), [], "write one for each question with `dovetail collect new`"),
         (('ask = "joint"\n', 'ask = "one"\n'), [], "all answers in one report"),
         (("[[questions]]", "[promise]\ndelta = 1e-7\n[[questions]]"), [], "`promise` is not read for a campaign"),
         (('categories = ["walk", "bike", "car"]\n', ""), [], "must declare `categories`"),
