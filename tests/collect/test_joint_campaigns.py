@@ -1,4 +1,4 @@
-"""Campaigns of several questions: written by the command line, through crashes, and over HTTP with real servers."""
+"""Campaigns of several questions: written by the command line, through crashes, and with real servers."""
 
 import json
 from contextlib import closing
@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from tests.collect.servers import Mosquitto
 from tests.waiting import PATIENCE, until
 
 from dovetail.cli.main import invoke
@@ -81,7 +82,7 @@ def test_the_command_line_writes_the_questions_of_a_run_into_a_campaign(
         (("", ""), ["--ask", "shares"], "--questions says what is asked"),
         (("", ""), ["--epsilon", "3"], "--questions says what is asked"),
         (("", ""), ["--trust", "users"], "--questions says what is asked"),
-        (('ask = "joint"\n', 'ask = "all"\n'), [], "all answers in one report"),
+        (('ask = "joint"\n', 'ask = "all"\n'), [], "write one for each question with `dovetail collect new`"),
         (('ask = "joint"\n', 'ask = "one"\n'), [], "all answers in one report"),
         (("[[questions]]", "[promise]\ndelta = 1e-7\n[[questions]]"), [], "`promise` is not read for a campaign"),
         (('categories = ["walk", "bike", "car"]\n', ""), [], "must declare `categories`"),
@@ -139,14 +140,17 @@ def test_every_report_is_counted_once_for_every_question_whatever_crashes() -> N
 
 
 @pytest.mark.exhaust
-def test_several_questions_are_answered_over_http(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("via", ["http", "mqtt"])
+def test_several_questions_are_answered_over_the_network(
+    via: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
     """What is learned lies within six standard errors: a right implementation fails with a chance below 1e-7."""
     people = 40
+    broker: Mosquitto | None = request.getfixturevalue("mosquitto") if via == "mqtt" else None
     asked = document(people) | {"rounds": {"schedule": "manual", "count": 1}}
     asked |= {"batch": {"minimum": people, "close_at": people}}
-    site = Deployment.of(asked, tmp_path / "site", devices=people)
+    site = Deployment.of(asked, tmp_path / "site", devices=people, broker=None if broker is None else broker.url)
     site.write()
     campaign = site.folder / "campaign.toml"
     held = [{"way": WAYS[slot % 2], "minutes": float(slot)} for slot in range(people)]
@@ -156,7 +160,7 @@ def test_several_questions_are_answered_over_http(
     ):
         for slot in range(people):
             limit(site.device(slot), total=10.0, per_question=10.0)
-            with open_device(campaign, site.device(slot)) as device:
+            with open_device(campaign, site.device(slot), via=via) as device:
                 assert submit(device, held[slot], 1, patience=PATIENCE).state == "accepted"
 
         def told() -> Any:

@@ -97,6 +97,11 @@ class Choices:
             campaign and self.mode == REHEARSAL,
         )
         yield (
+            "answers that are sent by themselves are campaigns by themselves: write one for each question with "
+            "`dovetail collect new`, for the same roster; devices add what they cost",
+            campaign and self.question == "all",
+        )
+        yield (
             f"shuffler {self.order!r} needs everybody's place in one memory; others do not",
             self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels and order.moves_reports,
         )
@@ -122,13 +127,8 @@ class Choices:
             )
         yield f"{noise.label} is in no campaign: {noise.uncollected}", campaign and bool(noise.uncollected)
         yield (
-            "a campaign asks several questions with all answers in one report: else they are several campaigns with "
-            "the same roster, whose budgets add on the device",
-            campaign and self.question in ("all", "one"),
-        )
-        yield (
-            "a campaign of several questions shuffles uniformly",
-            campaign and self.question in SEVERAL and self.order != "uniform",
+            'a campaign asks several questions with all answers in one report, `ask` = "joint"',
+            campaign and self.question == "one",
         )
         yield (
             "strings are hidden by noise of the shuffler, or by every person's own, as [strings] `trust` says",

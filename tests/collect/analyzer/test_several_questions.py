@@ -1,25 +1,27 @@
 """A campaign of several questions: one report a person, an estimate for each question, and one promise for all."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from tests.collect.analyzer.test_asked import section, toml
-from tests.collect.analyzer.world import World, batch, campaign
+from tests.collect.analyzer.test_asked import ALLOWED, order_rule, section, toml
+from tests.collect.analyzer.world import ANALYZER, NOON, World, batch, campaign, store
 from tests.device.words import SimulatedBits
 from tests.statistics import rng_of
 
 from dovetail.account.compose import NEIGHBOURS, questions_guarantee
-from dovetail.collect.analyzer.answers import table
+from dovetail.collect.analyzer.analyzer import Analyzer
+from dovetail.collect.analyzer.answers import CampaignAnswers, RosterSlotEstimator, table
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.live_page import render
 from dovetail.collect.analyzer.tallies import decode_all
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.guarantees import ReleasedBatch, campaign_guarantees
 from dovetail.collect.campaign.terms import (
     asked_of,
-    draft_campaign,
     forms_of,
     noise_of_campaign,
     question_about,
@@ -27,10 +29,14 @@ from dovetail.collect.campaign.terms import (
     require_question,
     require_same_terms,
 )
+from dovetail.collect.clock import FrozenClock
 from dovetail.collect.http import Refusal
+from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, DataError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.noise import People
+from dovetail.core.question import QUESTIONS
+from dovetail.job.together import Choices
 from dovetail_device.client import _answer
 from dovetail_device.ledger import terms_of
 from dovetail_device.session import read_value
@@ -177,11 +183,13 @@ def test_a_report_with_one_wrong_answer_counts_for_no_question() -> None:
         message.seal(one, 1, plains[2], SigningKey.generate())
 
 
-def test_every_question_is_shown_in_every_view() -> None:
+def test_every_question_is_shown_in_every_view(monkeypatch: pytest.MonkeyPatch) -> None:
     one = made(*TWO)
     world = counted(one, plains_of(one, "joint views"))
+    monkeypatch.setattr(QUESTIONS["number"], "notes", lambda *_, **__: ("It is a mean.",))
     page = render([world.answers])
     assert "way: Shares in round 1" in page and "minutes: Mean by round" in page
+    assert "2 answers in one report, ε = 3.5" in page and "<p>minutes: It is a mean.</p>" in page
     rows = table(world.answers)
     assert rows["label"].to_list() == [*(f"way: {way}" for way in WAYS), "minutes: mean"]
     window = world.answers.window(1, width=1)
@@ -268,8 +276,48 @@ def test_several_questions_and_a_randomizer_of_one_are_refused_either_way() -> N
         campaign(f'name = "joint"\nparts = {toml([KRR3, LAPLACE])}')
 
 
-def test_several_questions_in_an_order_that_is_private_are_refused_in_one_line() -> None:
-    order = 'shuffler = "within_groups"\npublic = "public.csv"\npublic_sha256 = "' + "0" * 64 + '"\n'
-    body = made(*TWO, shuffle=order + "[shuffle.groups]\nlabels = 'age'").signed
-    with pytest.raises(ConfigError, match="a campaign of several questions shuffles uniformly"):
-        draft_campaign(body)
+@pytest.mark.parametrize(
+    "cell", [one for one in ALLOWED if one.question == "joint" and one.order != "uniform"], ids=lambda one: one.order
+)
+def test_in_an_order_that_is_private_every_question_is_told_as_if_it_were_alone(
+    cell: Choices, tmp_path: Path
+) -> None:
+    """Of everybody and of every public group; the guarantee is that of tuples that hide in one group."""
+    n, order = 80, order_rule(cell, tmp_path)
+    one = made(*THREE, shuffle=order, minimum=10)
+    require_question(one)
+    kept = [plain[3:] for plain in plains_of(one, "joint order", n)]
+    slots = RosterSlotEstimator.load(one, tmp_path)
+    assert slots is not None
+    arranged = slots.shuffler.permutation(simulation(1))
+
+    def told(asked: Campaign, own: slice) -> CampaignAnswers:
+        placed = RosterSlotEstimator.load(asked, tmp_path)
+        assert placed is not None
+        entries = [
+            slot.to_bytes(4) + message.seal_inner(asked, 1, message.plain(asked, kept[at][own]))
+            for slot, at in enumerate(arranged)
+        ]
+        analyzer = Analyzer(
+            AnalyzerCampaigns.of((asked,), (ANALYZER,)), store=store(), clock=FrozenClock(NOON),
+            slots={asked.id: placed},
+        )  # fmt: skip
+        analyzer.receive(batch(asked, entries))
+        return analyzer.answers(asked.id)
+
+    answers, first = told(one, slice(None)), 0
+    found = answers.document(answers.latest())["questions"]
+    for each, part, question in zip(found, THREE[1], THREE[0], strict=True):
+        alone = campaign(
+            "\n".join(f"{key} = {toml(value)}" for key, value in part.items()),
+            shuffle=order, minimum=10, more=section("asks", question.stated()),
+        )  # fmt: skip
+        last = first + alone.mechanism.report_bytes
+        single = told(alone, slice(first, last))
+        assert each == {"name": question.values[0].name} | single.document(single.latest())
+        assert len(each["groups"]) == (5 if cell.order in ("within_groups", "rase") else 1)
+        first = last
+    central = answers.guarantee(1)["central"]
+    if cell.order == "within_groups":
+        forms = forms_of(one.mechanism)
+        assert central["all"] == questions_guarantee(forms, ask="joint", n=n // 4, delta=1e-6).all

@@ -368,6 +368,8 @@ class CampaignAnswers:
         Folder of the issuer's signed counts, where devices show tokens.
     place : int, optional
         Which of several questions this is about, of a campaign that asks them together; None for all of it.
+    first : int
+        Where in a report its own answer begins, bytes.
     """
 
     def __init__(
@@ -377,9 +379,10 @@ class CampaignAnswers:
         slots: RosterSlotEstimator | None = None,
         issued: Path | None = None,
         place: int | None = None,
+        first: int = 0,
     ) -> None:
         self.campaign, self._store, self._slots, self._issued = campaign, store, slots, issued
-        self._place = place
+        self._place, self._first = place, first
         self._rounds: dict[str, RoundEstimates] = {}
         self._mixed: dict[str, tuple[int | None, float | None]] = {}
         self._followers: dict[str, int | None] = {}
@@ -390,7 +393,11 @@ class CampaignAnswers:
         asked = self.campaign.questions
         if len(asked) == 1:
             return (self,)
-        return tuple(CampaignAnswers(one, self._store, place=place) for place, one in enumerate(asked))
+        sizes = [one.mechanism.report_bytes for one in asked]
+        return tuple(
+            CampaignAnswers(one, self._store, self._slots, place=place, first=sum(sizes[:place]))
+            for place, one in enumerate(asked)
+        )
 
     @property
     def name(self) -> str:
@@ -628,11 +635,11 @@ class CampaignAnswers:
             tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
             if self._place is not None:
                 tallies = tuple(tally_of_question(each, self._place) for each in tallies)
-            placed = (
-                {}
-                if self._slots is None
-                else self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id))
-            )
+            placed: dict[str, Estimate] = {}
+            if self._slots is not None:
+                own = slice(self._first, self._first + self.campaign.mechanism.report_bytes)
+                pairs = ((slot, report[own]) for slot, report in self._store.reports_by_slot(batch.id))
+                placed = self._slots.estimates(self.campaign, pairs)
             self._rounds[batch.id] = RoundEstimates(
                 batch.rounds[-1], batch.rounds, self._question, self._noise, form, self.campaign.open, tallies,
                 self.campaign.batch.minimum, self._people(batch), placed,
@@ -640,7 +647,7 @@ class CampaignAnswers:
         return self._rounds[batch.id]
 
     def _released(self, batch: BatchRecord) -> ReleasedBatch:
-        if self._slots is not None and batch.id not in self._mixed:
+        if self._slots is not None and self._place is None and batch.id not in self._mixed:
             self._mixed[batch.id] = self._slots.mixed(self._store.reports_by_slot(batch.id))
         block, alpha = self._mixed.get(batch.id, (None, None))
         return ReleasedBatch(

@@ -119,7 +119,7 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
             for figure in _figures([each for each in documents if each["groups"]])
         ),
         lines=tuple(
-            line
+            f"{one.name}: {line}" if len(drawn) > 1 else line
             for one, those, documents in drawn
             for t, told in [pair for pair in zip(those, documents, strict=True) if pair[1]["groups"]][-1:]
             for line in (*vector_sentences({"estimates": told}), *one.notes(t))
@@ -135,6 +135,8 @@ def _mechanism(campaign: Campaign) -> str:
         return f"answers as they are among dummies of people, ε = {upward(campaign.sent.epsilon)} a batch"
     if campaign.open:
         return f"answers as they are among dummies of the shuffler, ε = {upward(campaign.charged)} a batch"
+    if len(campaign.questions) > 1:
+        return f"{len(campaign.questions)} answers in one report, ε = {upward(campaign.mechanism.epsilon)}"
     classes = [f"{upward(each.epsilon)} ({each.name})" for each in campaign.classes]
     epsilon = " or ".join(classes) or upward(campaign.mechanism.epsilon)
     return f"{campaign.mechanism.name.replace('_', ' ')}, ε = {epsilon}"
