@@ -60,11 +60,13 @@ def config(path: Path, *, randomizer: str = "krr", shuffler: str = "uniform", ep
     """The configuration of a release of that table."""
     groups = GROUPS.get(shuffler)
     public = [] if groups is None else groups.get("points", [groups.get("labels")])
+    if shuffler == "identity":
+        public = ["region"]
     numeric = randomizer == "laplace"
     domain = {"lower": 0.0, "upper": 4.5, "grid": 0.5} if numeric else {"categories": ["a", "b", "c"]}
     return {
         "schema_version": 1,
-        "mode": "release",
+        "mode": "rehearsal" if shuffler == "identity" else "release",
         "data": {
             "path": str(path),
             "person": "id",
@@ -76,7 +78,7 @@ def config(path: Path, *, randomizer: str = "krr", shuffler: str = "uniform", ep
         "shuffle": {
             "shuffler": shuffler,
             **({} if groups is None else {"groups": groups}),
-            **({} if shuffler in ("uniform", "within_groups") else {"alpha": 40.0}),
+            **({} if shuffler in ("uniform", "within_groups", "identity") else {"alpha": 40.0}),
         },
         "estimate": {"by": public if len(public) == 1 else []},
     }
@@ -85,14 +87,19 @@ def config(path: Path, *, randomizer: str = "krr", shuffler: str = "uniform", ep
 def released(frame: pl.DataFrame, randomizer: Any, *, shuffle: ShuffleSection) -> pl.DataFrame:
     """The reports of this table in their order, under `KEY` and `SECRET`."""
     public = list(shuffle.groups.columns) if shuffle.groups is not None and shuffle.shuffler != "uniform" else []
+    if shuffle.shuffler == "identity":
+        public = ["region"]
     people = [_person(row, public) for row in frame.iter_rows(named=True)]
-    people.sort(key=lambda person: person["label"])
+    if shuffle.shuffler != "identity":
+        people.sort(key=lambda person: person["label"])
     reports = []
     for person in people:
         drawn = KeyedEntropy(purpose_key(SECRET, f"randomize {randomizer.name}"), person["id"])
         value = person["amount"] if hasattr(randomizer, "lower") else "abc".index(person["answer"])
         reports.append(randomizer.randomize(np.array([value]), drawn)[0])
-    if shuffle.shuffler in ("uniform", "within_groups"):
+    if shuffle.shuffler == "identity":
+        places = order = list(range(len(people)))
+    elif shuffle.shuffler in ("uniform", "within_groups"):
         places = order = sorted(range(len(people)), key=lambda i: (people[i]["label"], people[i]["key"]))
     else:
         labels = pl.DataFrame([person["public"] for person in people], schema=public, orient="row")

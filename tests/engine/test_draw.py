@@ -84,7 +84,7 @@ def reports(staging: Path) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("randomizer", "shuffler"),
     tiered(
-        product(KINDS, ["uniform", "within_groups", "noisy_sort", "mallows", "planar"]),
+        product(KINDS, ["uniform", "within_groups", "noisy_sort", "mallows", "planar", "identity"]),
         first=lambda case: case[0] == "krr" or case in (("unary", "uniform"), ("laplace", "within_groups")),
     ),
 )
@@ -108,6 +108,25 @@ def test_batches_and_partitions_change_nothing(parts: int, rows: int, text: bool
     ]
     assert len(files(tmp_path / "one")) == parts
     assert reports(tmp_path / "one").equals(released(people, randomizer_of(job), shuffle=job.config.shuffle))
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.exhaust)])
+def test_without_a_shuffle_reports_stand_as_the_rows_do_and_those_left_out_leave_no_gap(
+    workers: int, tmp_path: Path
+) -> None:
+    people = table(150).with_columns(answer=pl.when(pl.int_range(150) % 7 != 0).then("answer"))
+    settings = config(write_table(tmp_path / "in", people, files=5), shuffler="identity")
+    settings["data"]["missing"] = "drop"
+    several = Processes(workers)
+    job, census, found = draw(settings, tmp_path / "many", parts=9, rows=11, engine=several)
+    several.close()
+    draw(settings, tmp_path / "one", parts=1, rows=1000)
+    whole = reports(tmp_path / "many")
+    left = people.filter(pl.col("answer").is_not_null())
+    assert whole.equals(reports(tmp_path / "one")) and whole["region"].equals(left["region"])
+    assert whole.equals(released(left, randomizer_of(job), shuffle=job.config.shuffle))
+    sizes = [one["rows"] for one in found.summaries[:-1]]
+    assert max(sizes) - min(sizes) <= 3 and census.left_out == 22
 
 
 @pytest.mark.exhaust

@@ -25,7 +25,7 @@ def drawn(settings: dict[str, Any], place: Path, out: str = "out", **options: An
     return found
 
 
-@pytest.mark.parametrize("shuffler", ["uniform", "within_groups", "mallows"])
+@pytest.mark.parametrize("shuffler", ["uniform", "within_groups", "mallows", "identity"])
 @pytest.mark.parametrize("randomizer", ["krr", "laplace"])
 def test_the_truth_beside_the_estimates_is_that_of_the_table(randomizer: str, shuffler: str, tmp_path: Path) -> None:
     people = table(300)
@@ -85,6 +85,23 @@ def test_attacks_are_measured_on_a_sample_that_the_report_states(
     found = drawn(hidden, tmp_path, "hidden")
     assert "against any knowledge" in found["attack"]["reason"]
     assert not any("random sample" in line for line in found["assumptions"])
+
+
+def test_without_a_shuffle_the_report_promises_the_local_guarantee_and_attacks_learn_who_sent_what(
+    tmp_path: Path,
+) -> None:
+    settings = rehearsal(write_table(tmp_path / "in", table(300)), shuffler="identity", epsilon=40.0)
+    settings["attack"] = {"similar": ["region"], "trials": 3}
+    found, memory = drawn(settings, tmp_path), dt.run(settings, table=table(300)).document()
+    assert found["central"] == memory["central"] and "nothing is shuffled" in found["central"]["reason"]
+    assert found["order"] == memory["order"]
+    assert found["attack"]["success"] == memory["attack"]["success"] == 1.0  # somebody lies with chance 2e-14
+    several = {**settings, "data": {**settings["data"], "public": ["region", "age"]}}
+    with pytest.raises(UnsupportedError, match="`public` must name one"):
+        drawn(several, tmp_path, "several")
+    several["estimate"] = {}
+    told = drawn(several, tmp_path, "several")
+    assert told["collection"]["published"] == ["region", "age"]
 
 
 @pytest.mark.exhaust

@@ -100,6 +100,7 @@ def same(one: Path, two: Path) -> bool:
         ("krr", "noisy_sort", 5, True),
         ("krr", "mallows", 3, False),
         ("krr", "planar", 2, False),
+        ("krr", "identity", 5, True),
     ],
 )
 def test_spark_gives_the_files_of_one_process(
@@ -109,6 +110,8 @@ def test_spark_gives_the_files_of_one_process(
     draw(settings, tmp_path / "spark", parts=parts, engine=engine)
     draw(settings, tmp_path / "one", parts=parts)
     assert same(tmp_path / "spark", tmp_path / "one")
+    if shuffler == "identity":  # rows of a data frame stand in no order
+        return
     plain, frame = engine.source, engine.session.read.parquet(str(tmp_path / "in"))
     engine.source = lambda data, _, further: plain(data, frame, further)  # type: ignore[method-assign]
     try:
@@ -169,6 +172,8 @@ def test_what_a_task_refuses_is_one_line_without_a_value(engine: spark.Spark, tm
         run(config(tmp_path), table=frame, **options)
     with pytest.raises(DataError, match="has no column 'answer'"):
         run(config(tmp_path), table=frame.drop("answer"), **options)
+    with pytest.raises(UnsupportedError, match="rows of a data frame on Spark stand in no order"):
+        run(config(tmp_path, shuffler="identity"), table=frame, **options)
     people.write_parquet(tmp_path / "people.parquet")
     engine.session.read.parquet(str(tmp_path / "people.parquet")).createOrReplaceTempView("people")
     asked = {**config(tmp_path), "data": {**config(tmp_path)["data"], "path": None, "table": "people"}}

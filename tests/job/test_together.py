@@ -32,7 +32,7 @@ TABLE = pl.DataFrame(
     }
 )
 CELLS = list(table())
-ALLOWED = 832
+ALLOWED = 872
 
 
 NUMBER = {"lower": 140.0, "upper": 200.0}
@@ -217,5 +217,5 @@ def test_the_page_of_the_documentation_is_the_table() -> None:
 
 def test_orders_that_tasks_draw_are_those_that_have_an_arrangement() -> None:
     for kind in SHUFFLERS:
-        drawn = arrangement_of(kind.name) is not None or kind.name in ("uniform", "within_groups")
+        drawn = arrangement_of(kind.name) is not None or kind.name in ("uniform", "within_groups", "identity")
         assert kind.drawn_by_labels == drawn

@@ -414,7 +414,7 @@ class ShufflerKind(Declared):
 
     needs_groups: ClassVar[bool] = True
     needs_alpha: ClassVar[bool] = True
-    drawn_by_labels: ClassVar[bool] = False  # whether tasks that know public labels alone can draw it, in files
+    drawn_by_labels: ClassVar[bool] = False  # whether tasks that see some rows each can draw it, in files
     moves_reports: ClassVar[bool] = True  # False: everybody's report stays in place, for comparison only
 
     @classmethod

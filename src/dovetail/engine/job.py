@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dovetail.core.display import mute
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.question import Question
+from dovetail.core.stages import SHUFFLERS
 from dovetail.engine.fitted_orders import arrangement_of
-from dovetail.engine.orders import Arrangement, Fitted, Layout, fit_line
+from dovetail.engine.orders import Arrangement, Fitted, Layout, RowPlaces, fit_line
 from dovetail.engine.passes import Batch, Census, TallyFile
 from dovetail.engine.rows import BETWEEN, Asked, People, Reader, Secret
 from dovetail.job.build import UNPUBLISHED, build_noise, build_question, refuse_honest, terms
@@ -25,6 +26,7 @@ from dovetail.job.config import RunConfig
 from dovetail.job.messages import Message, Part, messages_of
 from dovetail.job.questions import QuestionsCollection, QuestionsConfig
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, charged
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.data_section import DataSection
 from dovetail.table.reader import Survey
@@ -109,7 +111,7 @@ def survey_of(data: DataSection, census: Census) -> Survey:
 
 _BYTES = 1 << 25  # of keys and reports in a partition
 
-Order = StagedOrder | Fitted
+Order = StagedOrder | Fitted | Identity
 
 
 @mute
@@ -163,9 +165,16 @@ class Job:
         return tuple(name for one in asked for name in one.columns)[1:]
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether nothing is shuffled, so that every report stays where its row stands."""
+        return not SHUFFLERS[self.config.shuffle.shuffler].moves_reports
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The public columns that stand beside the reports; none where everybody is mixed."""
         groups, public = self.config.shuffle.groups, self.config.data.public
+        if self.keeps_rows:
+            return tuple(public)
         if self.config.shuffle.shuffler == Uniform.name or groups is None:
             return ()
         return tuple(public) if sorted(public) == sorted(groups.columns) else ()
@@ -217,6 +226,8 @@ class Job:
         kind, shuffle = arrangement_of(self.config.shuffle.shuffler), self.config.shuffle
         if kind is not None:
             return fit_line(shuffle, self.columns, census.groups)
+        if self.keeps_rows:
+            return Identity(census.n)
         sizes = np.array(list(census.groups.values()) if self.columns else [census.n], dtype=np.int64)
         return StagedOrder(shuffle.shuffler, census.n, sizes, self.group is not None, self.group)
 
@@ -229,6 +240,8 @@ class Job:
             layout: Arrangement = Layout(census.n, wanted, census.groups if self.columns else {})
             if isinstance(order, Fitted) and kind is not None:
                 layout = kind.of(order, wanted)
+            if self.keeps_rows:
+                layout = RowPlaces(census.n + census.left_out, wanted, tuple(census.groups) if self.columns else ())
             own = secret if len(messages) == 1 else Secret(secret.of(f"batch {place}"))
             found.append(Batch(message, layout, own, found[-1].end if found else 0))
         return tuple(found)

@@ -289,3 +289,37 @@ def _runs(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The places of numbers that are equal to a neighbour."""
     same = np.append(False, ordered[1:] == ordered[:-1])
     return np.flatnonzero(same | np.append(same[1:], False))
+
+
+# No shuffle, for rehearsals: every report at the place of its row.
+
+
+@dataclass(frozen=True)
+class RowPlaces(Arrangement):
+    """The order of the rows in their files.
+
+    Parameters
+    ----------
+    rows : int
+        Of the table, those that were left out among them.
+    parts : int
+    names : of the public labels beside the reports
+    """
+
+    rows: int
+    parts: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[np.dtype[Any], ...]:
+        return np.dtype(np.int64), np.dtype(np.uint32)
+
+    def send(self, rows: Rows, keys: Keys, secret: Secret) -> tuple[NDArray[np.int64], Marks]:
+        assert rows.places is not None  # refused for tables without
+        codes = codes_of(self.names, rows.groups, rows.n)
+        return rows.places * self.parts // self.rows, (rows.places, codes.astype(np.uint32))
+
+    def order(self, part: int, keys: Keys, marks: Marks, secret: Secret) -> tuple[NDArray[np.int64], Codes]:
+        sorted_order(np.zeros(len(keys), dtype=np.int64), keys)  # one person in two rows is refused
+        order = np.argsort(marks[0])
+        return order, marks[1][order].astype(np.int64)

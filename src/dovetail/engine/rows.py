@@ -19,6 +19,7 @@ from dovetail.core.display import counted, mute
 from dovetail.core.entropy import KEY_BYTES, encrypt_blocks, keyed_prints, purpose_key
 from dovetail.core.errors import DataError, StorageError
 from dovetail.core.keyed_hash import hashes_of
+from dovetail.engine.source import PLACE
 from dovetail.table.arrays import rows_of_arrays
 from dovetail.table.data_section import RULES, DataSection
 from dovetail.table.reader import Further, are_numbers, columns_of
@@ -113,6 +114,8 @@ class Rows:
     ids : Ids (n,)
     values : for each question an int array (n,) of codes, a float array (n,) or (n, columns), or texts (n,)
     groups : series (n,) of texts, or None
+    places : int array (n,)
+        Where each row stands in the table; None where its rows stand in no order.
     """
 
     people: pl.Series
@@ -120,6 +123,7 @@ class Rows:
     values: tuple[NDArray[Any], ...]
     groups: pl.Series | None
     left_out: int = 0  # rows without an answer
+    places: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -248,6 +252,7 @@ class Reader:
             found, fine = asked.read(read, wrong)
             values.append(found)
             each.append(fine)
+        places = frame[PLACE].filter(answered) if PLACE in frame.columns else None
         frame = read  # people and public columns are the same for every question
         named = frame[self.person].is_not_null().to_numpy()
         wrong[MISSING_PERSON] += int((~named).sum())
@@ -257,7 +262,7 @@ class Reader:
             wrong[MISSING_GROUP] += int((~grouped).sum())
             good &= grouped
         if not good.all():  # the job will end: what is left is counted only
-            frame, values = frame.filter(pl.Series(good)), [held[good] for held in values]
+            frame, values, places = frame.filter(pl.Series(good)), [held[good] for held in values], None
         people = frame[self.person]
         groups = self._labels(frame) if self.columns else None
         if self.levels:
@@ -265,7 +270,8 @@ class Reader:
 
             groups = pl.Series(levels_of(self.people.names(people), self.levels)).cast(pl.String)
         left_out = int((~answered).sum())  # of one question: several leave nobody out
-        return Rows(people, self.people.ids(people), tuple(values), groups, left_out), +wrong
+        stand = None if places is None else places.to_numpy()
+        return Rows(people, self.people.ids(people), tuple(values), groups, left_out, stand), +wrong
 
     def exactly(self, frame: pl.DataFrame) -> Rows:
         """The rows, all of which were in order when they were counted."""

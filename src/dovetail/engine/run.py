@@ -269,6 +269,11 @@ class _Reports(Run):
         source = self.engine.source(self.config.data, table, self.job.further)
         if isinstance(source, Files):
             source.require_answers([one.columns[0] for one in self.reader(numbers=True).asked if one.arrays])
+        elif self.job.keeps_rows:
+            raise UnsupportedError(
+                "--engine: rows of a data frame on Spark stand in no order that could be kept; name Parquet files "
+                "with [data] `path`."
+            )
         messages = self.job.messages(max(2, source.n))
         need_space(self.staging.folder.parent, source.n * sum(2 * 16 + 8 + 2 * one.size for one in messages))
         for one in self._asked(max(2, source.n)):

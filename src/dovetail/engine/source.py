@@ -20,6 +20,7 @@ from dovetail.table.reader import is_plain
 _SUFFIXES = (".parquet", ".pq")
 _FEW = 1 << 17  # rows that are packed at once: their columns stay in the cache, and memory is used again
 _BLOB = 1 << 11  # rows of a blob at least, on average
+PLACE = "\x1fplace"  # column beside those that are read
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Batch:
     file: str
     start: int
     rows: int
+    before: int = 0  # rows of the table before the first one
 
     def pieces(self, columns: Sequence[str], few: int) -> Iterator[pl.DataFrame]:
-        """These columns of these rows, so many rows at a time."""
-        return self.read(list(columns)).iter_slices(few)
+        """These columns of these rows, and where each row stands in the table, so many rows at a time."""
+        places = pl.int_range(self.before, self.before + self.rows, dtype=pl.Int64).alias(PLACE)
+        return self.read(list(columns)).with_columns(places).iter_slices(few)
 
     def read(self, columns: list[str]) -> pl.DataFrame:
         """These columns of these rows; DataError when they are gone."""
@@ -100,9 +103,11 @@ class Source:
 
     def batches(self, most: int) -> Iterator[Batch]:
         """All rows, at most so many at a time, none from two files."""
+        before = 0
         for file, rows in self.files:
             for start in range(0, rows, most):
-                yield Batch(file, start, min(most, rows - start))
+                yield Batch(file, start, min(most, rows - start), before + start)
+            before += rows
 
 
 def few_rows(parts: int) -> int:

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import reduce
 from logging import LogRecord, getLogger
 from operator import add
@@ -357,8 +357,8 @@ class Spark(Engine):
 
     def _batches(self, source: Source, rows: int) -> Any:
         """A data frame whose every partition names a batch."""
-        named = [(place, one.file, one.start, one.rows) for place, one in enumerate(source.batches(rows))]
-        frame = self.session.createDataFrame(named, "place int, file string, start long, rows long")
+        named = [(place, *astuple(one)) for place, one in enumerate(source.batches(rows))]
+        frame = self.session.createDataFrame(named, "place int, file string, start long, rows long, before long")
         return frame.repartitionById(len(named), frame["place"])
 
     def _table(self, name: str) -> Any:
@@ -448,7 +448,7 @@ class _PackFiles:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         arrow = require("pyarrow", extra="spark")
-        named = (one for batch in batches for one in batch.select(["file", "start", "rows"]).to_pylist())
+        named = (one for batch in batches for one in batch.drop_columns(["place"]).to_pylist())
         for batch in (Batch(**one) for one in named):
             for rows in batch.pieces(self.columns, self.few):
                 yield _as_batch(arrow, self.pack(rows))

@@ -69,6 +69,9 @@ def refuse_unsupported(asked: RunConfig | QuestionsConfig) -> None:
         "estimates by group are of groups of `labels`, so [estimate] `by` must be []": (
             fitted and label is None and bool(config.estimate.by)
         ),
+        "without a shuffle estimates by group are of the only public column, so [data] `public` must name one": (
+            not SHUFFLERS[shuffle.shuffler].moves_reports and len(data.public) > 1 and bool(config.estimate.by)
+        ),
         f"only the column of groups can stand beside the reports, so [data] `public` must be [{label!r}]": (
             shuffle.shuffler == WithinGroups.name and data.public != [label]
         ),

@@ -103,11 +103,11 @@ class Choices:
         )
         yield (
             f"shuffler {self.order!r} needs everybody's place in one memory; others do not",
-            self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels and order.moves_reports,
+            self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels,
         )
 
     def _not_built(self) -> Iterator[tuple[str, bool]]:
-        noise, order, asked = NOISES[self.noise], SHUFFLERS[self.order], self._asked
+        noise, asked = NOISES[self.noise], self._asked
         campaign = self.engine == CAMPAIGN
         needs = "" if asked is None else asked.needs
         yield noise.lacks.get(needs, ""), needs in noise.lacks
@@ -138,10 +138,6 @@ class Choices:
             "a campaign asks everybody one question, and a search for strings asks each group another, one after the "
             "other",
             campaign and self.question == STRINGS,
-        )
-        yield (
-            f"shuffler {self.order!r} runs in one memory",
-            self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels,
         )
 
 

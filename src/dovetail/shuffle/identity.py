@@ -43,6 +43,7 @@ class Identity(FittedShuffler):
     label: ClassVar[str] = "no shuffle"
     needs_groups: ClassVar[bool] = False
     needs_alpha: ClassVar[bool] = False
+    drawn_by_labels: ClassVar[bool] = True
     moves_reports: ClassVar[bool] = False
     n: int
 
@@ -60,6 +61,10 @@ class Identity(FittedShuffler):
 
     def uniform_blocks(self) -> Labels:
         return np.arange(self.n)
+
+    @property
+    def smallest_block(self) -> int:
+        return 1
 
     def exact_alpha(self, groups: Groups) -> float:
         return math.inf
