@@ -21,8 +21,8 @@ from dovetail.job.config import parse_config
 from dovetail.job.question_plan import QuestionPlan, plan_question
 from dovetail.job.vectors import estimate_vector_mean
 from dovetail.plan.infeasible import InfeasibleError
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.html import render_html
 from dovetail.report.tables import summary
 from dovetail.table.arrays import read_arrays

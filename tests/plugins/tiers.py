@@ -28,7 +28,6 @@ LONG_EXAMPLES = (  # docstrings that take a quarter of a second or more
     "dovetail.account.compose.compose",
     "dovetail.account.compose.compose_upper",
     "dovetail.account.compose.composed_delta",
-    "dovetail.account.gaussian_channel.gaussian_channel",
     "dovetail.attack.experiment.reidentify.ForestAttack",
     "dovetail.attack.experiment.voter_selection.select_voters",
     "dovetail.attack.likelihood.Likelihood",
@@ -38,6 +37,7 @@ LONG_EXAMPLES = (  # docstrings that take a quarter of a second or more
     "dovetail.memorize.copying.data_copying.CopyingTest",
     "dovetail.plan.compare.compare_mechanisms",
     "dovetail.plan.planner.plan_collection",
+    "dovetail.randomize.vectors.gaussian.gaussian_channel",
 )
 
 

@@ -12,7 +12,7 @@ from dovetail.account.amplify import amplify
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.special import Reals
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS, VectorRandomizer
 
 
 @dataclass(frozen=True, eq=False)
