@@ -33,7 +33,6 @@ LONG_EXAMPLES = (  # docstrings that take a quarter of a second or more
     "dovetail.attack.likelihood.Likelihood",
     "dovetail.core.keyed_hash.keyed_hashes",
     "dovetail.engine.run.run",
-    "dovetail.job.vectors.estimate_vector_mean",
     "dovetail.memorize.copying.data_copying.CopyingTest",
     "dovetail.plan.compare.compare_mechanisms",
     "dovetail.plan.planner.plan_collection",
