@@ -19,7 +19,7 @@ def law(variance: float, reach: int) -> Reals:
     """Masses on -reach .. reach, what lies beyond at the ends."""
     z = np.arange(-60, 61)
     masses = np.exp(-0.5 * z**2 / variance)
-    return np.bincount(np.clip(z, -reach, reach) + reach, masses / masses.sum())
+    return np.asarray(np.bincount(np.clip(z, -reach, reach) + reach, masses / masses.sum()), dtype=np.float64)
 
 
 @pytest.mark.parametrize("variance", [Fraction(9, 4), Fraction(1, 4), Fraction(30)], ids=str)
