@@ -63,9 +63,9 @@ def components(n: int, theta: float, rng: Entropy) -> object:
 
 
 @numba.njit(nogil=True)
-def plain_take(counts: Counts16, first: int, rank: int) -> int:
+def plain_take(counts: Counts16, first: int, rank: int) -> Any:
     """`simd_prefix_counts.take` without instructions written by hand."""
-    row, least, above = counts[first : first + LANES16], np.uint16(rank), 0
+    row, least, above = counts[first : first + LANES16], np.uint16(rank), np.int64(0)
     for lane in range(LANES16):
         larger = np.uint16(row[lane] > least)
         above += larger
@@ -75,9 +75,9 @@ def plain_take(counts: Counts16, first: int, rank: int) -> int:
 
 
 @numba.njit(nogil=True)
-def plain_lower(counts: Counts32, first: int, rank: int) -> int:
+def plain_lower(counts: Counts32, first: int, rank: int) -> Any:
     """`simd_prefix_counts.lower` without instructions written by hand."""
-    row, least, above = counts[first : first + LANES32], np.uint32(rank), 0
+    row, least, above = counts[first : first + LANES32], np.uint32(rank), np.int64(0)
     for lane in range(LANES32):
         larger = np.uint32(row[lane] > least)
         above += larger

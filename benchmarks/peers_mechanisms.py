@@ -19,7 +19,6 @@ import numpy as np
 from scipy.stats import binom, multinomial
 
 from dovetail.account.amplify import Subject, amplify, list_bounds
-from dovetail.account.gaussian_channel import gaussian_channel
 from dovetail.account.questions import ChosenWord, JointReport, SampledBlock
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
@@ -28,7 +27,7 @@ from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
-from dovetail.randomize.vectors.gaussian import Gaussian
+from dovetail.randomize.vectors.gaussian import Gaussian, gaussian_channel
 from dovetail.randomize.window import Window
 from randomize_speed import machine
 

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.arxiv import arxiv_abstracts
+from dovetail.datasets.people import arxiv_abstracts
 from dovetail.text.documents import Document, split_sentences
 
 SEED = 1

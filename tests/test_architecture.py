@@ -11,7 +11,7 @@ from tests.trees import statements, tree_of
 from dovetail.core.noise import NOISES
 from dovetail.core.question import QUESTIONS
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 
 REPOSITORY = Path(__file__).parent.parent
 SOURCES, DEVICE = REPOSITORY / "src", REPOSITORY / "device" / "src"

@@ -9,7 +9,7 @@ import pytest
 from tests.test_architecture import LAYERS
 
 from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(

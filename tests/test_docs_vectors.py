@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dovetail.job.build import build_question, build_randomizer
 from dovetail.job.config import load_config, parse_config
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "vectors.md").read_text()

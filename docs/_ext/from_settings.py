@@ -102,7 +102,7 @@ def run_sections(root: Path) -> str:
 def mechanisms(root: Path) -> str:
     """Every mechanism that a configuration can name, with the settings that it declares."""
     from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS
-    from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+    from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 
     parts = []
     registries = {

@@ -16,7 +16,7 @@ from dovetail.collect.shuffler.campaigns import CampaignRegistry
 from dovetail.core.errors import ConfigError
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
 from dovetail.job.config import parse_config
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail_device.ledger import terms_of
 from dovetail_protocol import mechanism as protocol_mechanism
 from dovetail_protocol.campaign import draft

@@ -10,10 +10,10 @@ import pytest
 
 from dovetail import datasets
 from dovetail.core.errors import DataError
-from dovetail.datasets.arxiv import arxiv_abstracts
 from dovetail.datasets.houses import sml2010
 from dovetail.datasets.people import (
     adult,
+    arxiv_abstracts,
     california_housing,
     geolife,
     texas,

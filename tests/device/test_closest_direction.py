@@ -10,8 +10,8 @@ from tests.device.words import ChosenBits, SimulatedBits
 from tests.randomize.test_closest_direction import CELLS, along_law, signed
 from tests.statistics import expect_broken, expect_law, rng_of
 
+from dovetail.randomize.sampling.vector_randomizer import directions_of
 from dovetail.randomize.vectors.closest_direction import ClosestDirection as Analyst
-from dovetail.randomize.vectors.shared.vector_randomizer import directions_of
 from dovetail_protocol.errors import ParameterError
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 from dovetail_protocol.mechanism import stated_in_full

@@ -23,8 +23,8 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.sampling.open_reports import decode_reports, from_device
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.unary import Unary
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.window import Window
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.errors import DataError, ParameterError

@@ -13,8 +13,7 @@ import dovetail as dt
 from dovetail.core.channel import DenseChannel
 from dovetail.core.checks import whole
 from dovetail.core.settings import Count
-from dovetail.core.stages import PublicData
-from dovetail.report.section import ReportSection
+from dovetail.core.stages import PublicData, ReportSection
 from dovetail.shuffle.fitting.fitted_shuffler import check_present
 from dovetail.shuffle.sampling.permutations import check_labels, check_permutation
 

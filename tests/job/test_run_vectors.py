@@ -19,10 +19,9 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
 from dovetail.job.config import parse_config
 from dovetail.job.question_plan import QuestionPlan, plan_question
-from dovetail.job.vectors import estimate_vector_mean
 from dovetail.plan.infeasible import InfeasibleError
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.html import render_html
 from dovetail.report.tables import summary
 from dovetail.table.arrays import read_arrays
@@ -363,16 +362,6 @@ def test_whatever_is_left_out_is_solved_for_under_a_central_epsilon() -> None:
     for name, value in refused.value.ways:
         wishes = {"n": 2000, "error": 0.3, "epsilon": 0.1} | {name: int(value) if name == "n" else value}
         assert plan_vectors(**fixed, **wishes).error95 <= wishes["error"]  # type: ignore[arg-type]
-
-
-@pytest.mark.exhaust
-def test_a_function_estimates_with_any_randomizer() -> None:
-    rows = np.tile([0.5, -0.5], (4000, 1))
-    for name, settings in (("closest_direction", {"axes": 2}), ("rotated_blocks", {"seed": 3}), ("gaussian", {})):
-        found = estimate_vector_mean(
-            rows, radius=1.0, epsilon=2.0, delta=1e-5, randomizer=name, rng=dt.simulation(5), **settings
-        )
-        assert np.linalg.norm(found.value - rows[0]) < 6.0 * found.error and found.local.epsilon <= 2.0
 
 
 @pytest.mark.parametrize("name", VECTOR_RANDOMIZERS.names())

@@ -12,7 +12,7 @@ from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.registry import Registry
 from dovetail.core.stages import RANDOMIZERS
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail_protocol import mechanism as protocol_mechanism
 
 ROOT = Path(__file__).parent.parent.parent

@@ -28,12 +28,12 @@ from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.sampling.coins import coins
 from dovetail.randomize.sampling.open_reports import OpenNumbers
 from dovetail.randomize.sampling.pure_protocol import _by_word
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
 from dovetail.randomize.vectors import gaussian as gaussian_vectors
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.randomize.window import Window
 from dovetail.shuffle.sampling import dummies as dummy_laws
 from dovetail.shuffle.sampling import lehmer_code

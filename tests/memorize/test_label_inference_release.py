@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import dovetail as dt
+from dovetail.core.stages import SECTIONS
 from dovetail.job.collection import Collection
 from dovetail.job.rehearse import rehearse
 from dovetail.report.html import render_html
-from dovetail.report.section import SECTIONS
 from dovetail.report.tables import attack_table, section_notes
 
 measure = SECTIONS["label_inference"].measure

@@ -8,9 +8,9 @@ from tests.oracles.test_several_questions import worst
 from tests.tiers import EXHAUST
 
 from dovetail.account.amplify import amplify
-from dovetail.account.gaussian_channel import gaussian_channel
 from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.errors import ParameterError
+from dovetail.randomize.vectors.gaussian import gaussian_channel
 
 
 def test_every_row_is_clamped_discrete_gaussian_noise() -> None:

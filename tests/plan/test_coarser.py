@@ -10,7 +10,7 @@ import dovetail as dt
 from dovetail.cli.main import invoke
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.estimate.accuracy import predict_accuracy
-from dovetail.plan.coarser import coarser_groups
+from dovetail.plan.shuffle_frontier import coarser_groups
 
 AGES = pl.Series("age", [20 + place % 40 for place in range(8000)] + [97])
 

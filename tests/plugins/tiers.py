@@ -28,16 +28,15 @@ LONG_EXAMPLES = (  # docstrings that take a quarter of a second or more
     "dovetail.account.compose.compose",
     "dovetail.account.compose.compose_upper",
     "dovetail.account.compose.composed_delta",
-    "dovetail.account.gaussian_channel.gaussian_channel",
     "dovetail.attack.experiment.reidentify.ForestAttack",
     "dovetail.attack.experiment.voter_selection.select_voters",
     "dovetail.attack.likelihood.Likelihood",
     "dovetail.core.keyed_hash.keyed_hashes",
     "dovetail.engine.run.run",
-    "dovetail.job.vectors.estimate_vector_mean",
     "dovetail.memorize.copying.data_copying.CopyingTest",
     "dovetail.plan.compare.compare_mechanisms",
     "dovetail.plan.planner.plan_collection",
+    "dovetail.randomize.vectors.gaussian.gaussian_channel",
 )
 
 

@@ -13,8 +13,8 @@ from dovetail.account.questions import ChosenWord
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.special import Reals
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS, directions_of
 from dovetail.randomize.vectors.closest_direction import ClosestDirection, largest_of
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, directions_of
 
 CELLS = np.array([-np.inf, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, np.inf])
 

@@ -8,19 +8,18 @@ import pytest
 from scipy.special import ndtr
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.account.gaussian_channel import gaussian_channel
 from dovetail.core.discrete_noise import _exp_minus, _exponents, discrete_gaussian
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError
 from dovetail.core.special import Reals, gaussian_delta
-from dovetail.randomize.vectors.gaussian import SMOOTH, Gaussian, largest_mu, shift_delta
+from dovetail.randomize.vectors.gaussian import SMOOTH, Gaussian, gaussian_channel, largest_mu, shift_delta
 
 
 def law(variance: float, reach: int) -> Reals:
     """Masses on -reach .. reach, what lies beyond at the ends."""
     z = np.arange(-60, 61)
     masses = np.exp(-0.5 * z**2 / variance)
-    return np.bincount(np.clip(z, -reach, reach) + reach, masses / masses.sum())
+    return np.asarray(np.bincount(np.clip(z, -reach, reach) + reach, masses / masses.sum()), dtype=np.float64)
 
 
 @pytest.mark.parametrize("variance", [Fraction(9, 4), Fraction(1, 4), Fraction(30)], ids=str)

@@ -9,7 +9,6 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.special import Reals
-from dovetail.job.vectors import estimate_vector_mean
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
 
 
@@ -91,14 +90,6 @@ def test_the_number_of_signs_is_the_best_one() -> None:
         best = RotatedBlocks(500, 1.0, epsilon).error(1000)
         for signs in (1, 2, 4, 8, 16):
             assert best <= RotatedBlocks(500, 1.0, epsilon, signs=signs).error(1000)
-
-
-def test_the_mean_comes_with_both_guarantees_and_its_error() -> None:
-    vectors = np.tile([0.3, -0.2, 0.0], (3000, 1))
-    found = estimate_vector_mean(vectors, radius=1.0, epsilon=2.0, delta=1e-6, rng=rng_of("both guarantees"))
-    assert np.linalg.norm(found.value - vectors[0]) < 5 * found.error
-    assert found.local.epsilon <= 2.0 and found.n == 3000
-    assert found.central.attack_lower <= found.central.epsilon < found.local.epsilon
 
 
 WRONG = [

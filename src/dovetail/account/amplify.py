@@ -14,7 +14,6 @@ from dovetail.account.clones import NAME as APPROXIMATE
 from dovetail.account.clones import SOURCE as CLONES
 from dovetail.account.clones import ClonePair, Kind, amplify_approximate
 from dovetail.account.closed_forms import closed_forms
-from dovetail.account.gaussian_channel import gaussian_channel
 from dovetail.account.mechanism_law import (
     Mechanism,
     blanket_law,
@@ -32,7 +31,8 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.special import Reals
 from dovetail.core.stages import Randomizer
-from dovetail.randomize.vectors.shared.vector_randomizer import GaussianSteps, HeldBlock, HeldWord, VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import GaussianSteps, HeldBlock, HeldWord, VectorRandomizer
+from dovetail.randomize.vectors.gaussian import gaussian_channel
 
 SOURCES: dict[Kind, str] = {
     "stronger clones": (

@@ -98,8 +98,8 @@ def _blocks(found: Frontier, document: dict[str, Any]) -> Iterator[str | Grid]:
 def show_ranges(grouping: Grouping, written: TableOptions, epsilon: float, *, header: bool, as_json: bool) -> None:
     """Print what each width of a range costs."""
     from dovetail.core.display import upward
-    from dovetail.plan.coarser import coarser_groups
     from dovetail.plan.search import default_delta
+    from dovetail.plan.shuffle_frontier import coarser_groups
     from dovetail.report.number_format import percent_up
 
     (kind, path), *more = grouping.sources()

@@ -612,6 +612,29 @@ class Attack(Declared):
         return None
 
 
+class ReportSection(Declared):
+    """Something that is measured on simulated releases of a collection, and what a page says of it.
+
+    `name` is its key in report.json, which no other part of a report has. Laws: what it finds is JSON-ready, and
+    depends on the collection and on `rng` alone.
+
+    Examples
+    --------
+    >>> "copying" in SECTIONS and issubclass(SECTIONS["copying"], ReportSection)
+    True
+    """
+
+    @classmethod
+    @abstractmethod
+    def measure(cls, collection: Any, rng: Entropy) -> Any:
+        """The finding for a `Collection` with its shuffler, a dictionary; or `Missing`, with the reason."""
+
+    @classmethod
+    @abstractmethod
+    def notes(cls, found: dict[str, Any]) -> tuple[str, ...]:
+        """Whole sentences for the page, the finding first."""
+
+
 # The registries: what there is of each kind, by name.
 
 
@@ -622,6 +645,9 @@ SHUFFLERS: Registry[ShufflerKind] = Registry(
     "shuffler", ShufflerKind, package="dovetail.shuffle", group="dovetail.shufflers"
 )
 ATTACKS: Registry[Attack] = Registry("attack", Attack, package="dovetail.attack", group="dovetail.attacks")
+SECTIONS: Registry[ReportSection] = Registry(
+    "section", ReportSection, package="dovetail.memorize.sections", group="dovetail.sections"
+)
 
 
 FRACTIONS = ("epsilon", "lower", "upper", "grid", "people")  # settings that need not be whole

@@ -1,6 +1,5 @@
 """The public names of `dovetail.datasets`, once, with their home."""
 
-from .arxiv import arxiv_abstracts as arxiv_abstracts
 from .houses import (
     appliance_load as appliance_load,
     read_refit as read_refit,
@@ -10,6 +9,7 @@ from .houses import (
 from .nested_crescents import nested_crescents as nested_crescents
 from .people import (
     adult as adult,
+    arxiv_abstracts as arxiv_abstracts,
     california_housing as california_housing,
     geolife as geolife,
     redbook as redbook,

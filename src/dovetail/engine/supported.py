@@ -12,7 +12,7 @@ from dovetail.engine.fitted_orders import arrangement_of
 from dovetail.job.config import RunConfig
 from dovetail.job.questions import QuestionsConfig
 from dovetail.job.together import PROCESSES, choices_of
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
 from dovetail.shuffle.within_groups import WithinGroups
 from dovetail.table.released import Analyst
 

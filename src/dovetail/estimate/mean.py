@@ -20,7 +20,7 @@ from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.frequency import need_numbers
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.sampling.coins import chunks
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
 
 # What a report stands for once it is clamped to the range: unbiased for every function of the value.
 #

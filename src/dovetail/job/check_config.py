@@ -25,7 +25,7 @@ from dovetail.job.config import RunConfig, load_config
 from dovetail.job.questions import DOMAIN, Question, QuestionsCollection, QuestionsConfig, read_questions
 from dovetail.job.questions_plan import predicted
 from dovetail.job.stream import read_stream
-from dovetail.randomize.vectors.shared.vector_randomizer import relative_lengths
+from dovetail.randomize.sampling.vector_randomizer import relative_lengths
 from dovetail.report.number_format import percent
 from dovetail.table.check import (
     KEEP_ONE,

@@ -32,7 +32,7 @@ from dovetail.noise.users import UserNoise
 from dovetail.question.number import Number
 from dovetail.question.shares import Shares
 from dovetail.question.vector import Vector
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SeveralDummies, SparseDummies, UserDummies
 from dovetail.shuffle.uniform import Uniform

@@ -27,7 +27,7 @@ from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Randomizer
 from dovetail.job.together import STRINGS, choices_of
 from dovetail.question.vector import check_clip
 from dovetail.randomize.sampling.open_reports import randomizer_kind
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.table.data_section import RULES, Chosen, DataSection, Section, parse_section, read_toml
 
 # The sections of a configuration: typed tables that refuse what does not fit together.

@@ -23,7 +23,7 @@ from dovetail.job.build import build_noise, build_question
 from dovetail.job.config import DEFAULT, parse_config
 from dovetail.plan.infeasible import InfeasibleError, round_up_to_three_digits
 from dovetail.plan.search import MARGIN, SEARCH_POINTS, check_wishes, default_delta, honest_people
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.document import central_document
 from dovetail.report.number_format import Unit
 from dovetail.shuffle.uniform import Uniform

@@ -23,7 +23,7 @@ from dovetail.core.missing import Missing
 from dovetail.core.noise import Noise
 from dovetail.core.progress import Progress, silent
 from dovetail.core.question import Question
-from dovetail.core.stages import Labels, Reports
+from dovetail.core.stages import SECTIONS, Labels, Reports
 from dovetail.job.attacks import attacks, learnability
 from dovetail.job.build import digest_of
 from dovetail.job.collection import Collection, Fit, need_collection
@@ -39,7 +39,6 @@ from dovetail.leak.linkage import Linkage
 from dovetail.ledger.releases import LedgerAnswer, LedgerEntry, ReleaseLedger, ReleaseRequest, charged
 from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
 from dovetail.report.number_format import upward
-from dovetail.report.section import SECTIONS
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import canonical
 from dovetail.table.released import describe_reports, from_columns, to_columns

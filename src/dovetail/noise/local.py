@@ -21,7 +21,7 @@ from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.estimate.frequency import FrequencyEstimator, project_shares
 from dovetail.estimate.mean import MeanEstimator, VectorEstimator
 from dovetail.leak.linkage import Linkage, linkage, linkage_bound, pure_epsilon
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
 
 # What a shuffle adds to a local promise.
 #

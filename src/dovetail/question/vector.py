@@ -18,7 +18,7 @@ from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.missing import Missing
 from dovetail.core.noise import Noise, People
 from dovetail.core.question import Question, Values
-from dovetail.randomize.vectors.shared.vector_randomizer import (
+from dovetail.randomize.sampling.vector_randomizer import (
     PIECE,
     VectorRandomizer,
     relative_lengths,

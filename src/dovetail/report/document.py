@@ -20,8 +20,8 @@ from dovetail.core.display import Display, displayed_by
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.core.missing import Missing
+from dovetail.core.stages import SECTIONS
 from dovetail.core.verdict import warnings_of
-from dovetail.report.section import SECTIONS
 
 if TYPE_CHECKING:
     import polars as pl

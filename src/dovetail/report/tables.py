@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dovetail.attack.experiment.run_attack import ATTACK
 from dovetail.core.display import guess_in_words
-from dovetail.core.stages import RANDOMIZERS, SHUFFLERS
+from dovetail.core.stages import RANDOMIZERS, SECTIONS, SHUFFLERS
 from dovetail.estimate.tables import Pairs
 from dovetail.report.number_format import (
     ABSENT,
@@ -26,7 +26,6 @@ from dovetail.report.number_format import (
     plain_number,
     upward,
 )
-from dovetail.report.section import SECTIONS
 from dovetail.report.sentences import (
     MetricSummary,
     adversary_of_dummies,

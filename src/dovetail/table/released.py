@@ -14,7 +14,7 @@ from dovetail.core.display import counted
 from dovetail.core.errors import DataError
 from dovetail.core.extras import pl
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
 from dovetail.table.reader import READ_TABLE, Read, as_text, numeric, refuse_missing
 
 # Files that were released, beside a table of the truth: whose place each report stands at.

@@ -39,7 +39,7 @@ from dovetail.job.build import build_noise, build_question
 from dovetail.job.questions import parse_questions
 from dovetail.job.together import CAMPAIGN, RELEASE, choices_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.document import to_jsonable
 from dovetail.table.data_section import read_toml
 from dovetail_protocol.asked import JOINT, Asked, AskedTogether

@@ -16,7 +16,7 @@ from dovetail.core import estimate
 from dovetail.core.stages import Encoded, FrequencyRandomizer, NumericRandomizer, Reports, Valid
 from dovetail.estimate.mean import ClampedGrid, whole_steps
 from dovetail.randomize.sampling.open_reports import decode_reports
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
 from dovetail_protocol.joint import Joint
 from dovetail_protocol.mechanism import Mechanism
 

@@ -28,7 +28,7 @@ from dovetail.job.together import CAMPAIGN, RELEASE, Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.noise.local import Local
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.shuffle.sampling.dummies import (
     Dummies,
     GaussianDummies,

@@ -11,12 +11,11 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.core.missing import Missing
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, ReportSection
 from dovetail.job.collection import Collection
 from dovetail.memorize.sample_files import MixedTypes
 from dovetail.memorize.sections import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
 from dovetail.report.number_format import percent
-from dovetail.report.section import ReportSection
 from dovetail.table.released import to_columns
 
 _VALUE = "the private value"

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError, UnsupportedError
 from dovetail.core.missing import Missing
-from dovetail.core.stages import FrequencyRandomizer
+from dovetail.core.stages import FrequencyRandomizer, ReportSection
 from dovetail.job.collection import Collection
 from dovetail.memorize.dejavu.inference import LabelInference, infer_by_neighbours
 from dovetail.memorize.dejavu.models import between
@@ -20,7 +20,6 @@ from dovetail.memorize.dejavu.score import Attacked, Partition
 from dovetail.memorize.sample_files import MixedTypes
 from dovetail.memorize.sections import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
 from dovetail.report.number_format import percent
-from dovetail.report.section import ReportSection
 
 PAIRS = 10  # of releases
 MOST_ATTACKED = 500  # people in each direction of a pair

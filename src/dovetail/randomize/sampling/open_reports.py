@@ -25,7 +25,7 @@ from dovetail.core.stages import (
     Valid,
 )
 from dovetail.randomize.sampling.domain import symbols
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail_protocol.checks import number_range
 from dovetail_protocol.dummies import Unrandomized
 from dovetail_protocol.mechanism import Mechanism

@@ -20,7 +20,7 @@ from dovetail.core.special import Reals
 from dovetail.core.stages import Encoded, Reports, Valid
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.coins import whole_words
-from dovetail.randomize.vectors.shared.vector_randomizer import HeldWord, Tallied, VectorRandomizer, directions_of
+from dovetail.randomize.sampling.vector_randomizer import HeldWord, Tallied, VectorRandomizer, directions_of
 
 MOST_COORDINATES = 1 << 16
 MOST_DIRECTIONS = 512  # axes among which the default is chosen

@@ -12,13 +12,14 @@ import numpy as np
 from annotated_types import Gt, Lt
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.channel import DenseChannel
 from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.discrete_noise import can_draw, discrete_gaussian
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.special import Reals, gaussian_delta
-from dovetail.randomize.vectors.shared.vector_randomizer import REACH, GaussianSteps, Tallied, VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import GaussianSteps, Tallied, VectorRandomizer
 
 MOST_COORDINATES = 4096
 SMALLEST_RADIUS = 1e-200  # from here to its inverse no step is rounded by floating point more than it says
@@ -26,6 +27,9 @@ SIGMA = 1 << 14  # grid steps, where there are several coordinates
 STEPS = 8  # of the grid of a single one, whose reports are clamped
 PARTS = 64  # in which the variance of a single one is a whole number
 FURTHEST = 1 << 32  # grid steps, far beyond every report: sums of 2^30 people fit into 63 bits
+REACH = 6.2  # standard deviations beyond the interval at which reports of a single coordinate are clamped
+TAIL = 40.0  # beyond so many, discrete Gaussian noise has less mass than a double tells from 0
+MOST_STEPS = 64  # of a channel
 SMOOTH = 9  # variance by which discrete noise exceeds the continuous noise that it is made of
 
 Steps = NDArray[np.int64]  # (n, d)
@@ -187,6 +191,49 @@ class Gaussian(VectorRandomizer):
         return (cls(3, 1.0, 1.0), cls(1, 2.0, 3.0), cls(2, 1.0, 4.0, delta0=1e-3))
 
 
+def gaussian_channel(*, steps: int, sigma: float) -> DenseChannel:
+    r"""Discrete Gaussian noise on the whole numbers, of values 0 .. m, clamped to [-w, m + w].
+
+    .. math:: \Pr[y \mid x] \propto e^{-(y - x)^2 / (2 \sigma^2)}, \qquad w = \lceil 6.2\, \sigma \rceil
+
+    For `amplify` and `compose`: clamping happens on the device, and every report has mass under every value. Its
+    local epsilon is pure, and large. Shuffled among many people it promises about what Laplace noise of the same
+    variance does for sigma = m, and more than that for a larger sigma.
+
+    Parameters
+    ----------
+    steps : int, 1 .. 64
+        m: the interval in grid steps.
+    sigma : float, above 0 and at most 1,000, grid steps
+        The parameter of the noise, about its standard deviation.
+
+    Notes
+    -----
+    A law, not a sampler: noise must be drawn from it exactly (Canonne, Kamath, Steinke 2020), not from rounded
+    floating-point normal numbers.
+
+    Examples
+    --------
+    >>> from dovetail.account.amplify import amplify
+    >>> noise = gaussian_channel(steps=8, sigma=8.0)
+    >>> round(noise.epsilon, 2), round(amplify(noise, n=100_000, delta=1e-6).epsilon, 4)
+    (6.84, 0.013)
+
+    Source
+    ------
+    docs/theory/several-questions.md; Canonne, Kamath, Steinke (2020), The Discrete Gaussian for Differential Privacy.
+    """
+    m, width = whole("steps", steps, least=1, most=MOST_STEPS), positive("sigma", sigma)
+    if width > 1000.0:
+        raise refuse("sigma", "above 0 and at most 1,000 grid steps", sigma)
+    reach, far = math.ceil(REACH * width), math.ceil(TAIL * width) + 1
+    noise = np.arange(-far, far + 1)
+    masses = np.exp(-0.5 * (noise / width) ** 2)
+    masses /= masses.sum()
+    places = [np.clip(x + noise, -reach, m + reach) + reach for x in range(m + 1)]
+    return DenseChannel(np.array([np.bincount(at, masses, m + 2 * reach + 1) for at in places]))
+
+
 def shift_delta(variance: float, epsilon: float) -> float:
     r"""delta of discrete Gaussian noise under a shift by 1 to `STEPS` grid steps, the largest, rounded up.
 
@@ -198,7 +245,7 @@ def shift_delta(variance: float, epsilon: float) -> float:
     >>> f"{shift_delta(80.0, 4.0):.1e}"
     '4.7e-06'
     """
-    far = math.ceil(40.0 * math.sqrt(variance)) + STEPS + 1
+    far = math.ceil(TAIL * math.sqrt(variance)) + STEPS + 1
     z = np.arange(-far, far + 1, dtype=np.float64)
     masses = np.exp(-(z**2) / (2.0 * variance))
     masses /= masses.sum()

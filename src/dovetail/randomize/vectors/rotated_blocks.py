@@ -18,7 +18,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.special import Reals
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.vectors.shared.vector_randomizer import HeldBlock, Tallied, VectorRandomizer
+from dovetail.randomize.sampling.vector_randomizer import HeldBlock, Tallied, VectorRandomizer
 
 MOST_COORDINATES = 1 << 16
 SIZES = (1, 2, 4, 8, 16)  # signs in a block

@@ -14,19 +14,15 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.registry import Registry
 from dovetail.core.special import Reals
-from dovetail.core.stages import Randomizer
-from dovetail.randomize.krr import KRR
+from dovetail.core.stages import FrequencyRandomizer, Randomizer
 
 VectorReports = NDArray[Any]  # (n,) or (n, width), whole numbers: one row for each person
 Tallied = NDArray[np.int64]
 PIECE = 1 << 20  # coordinates that are looked at at once
 
 
-REACH = 6.2
-
-
 class GaussianSteps(NamedTuple):
-    """Discrete Gaussian noise on so many grid steps, clamped REACH standard deviations outside."""
+    """Discrete Gaussian noise on so many grid steps, clamped 6.2 standard deviations outside."""
 
     steps: int
     sigma: float
@@ -35,7 +31,7 @@ class GaussianSteps(NamedTuple):
 class HeldBlock(NamedTuple):
     """One of so many blocks of signs, by k-ary response; `energy` bounds the mean squared expectation of a sign."""
 
-    response: KRR
+    response: FrequencyRandomizer
     blocks: int
     energy: float
 
@@ -43,7 +39,7 @@ class HeldBlock(NamedTuple):
 class HeldWord(NamedTuple):
     """One of m drawn words or its opposite, picked by k-ary response; the other words are not sent."""
 
-    response: KRR
+    response: FrequencyRandomizer
 
 
 class VectorRandomizer(Randomizer):
