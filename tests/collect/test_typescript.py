@@ -11,9 +11,13 @@ import httpx
 import numpy as np
 import pytest
 from tests.collect.test_asked import HEIGHT, WEIGHT, document
+from tests.collect.test_joint_campaigns import WAYS
+from tests.collect.test_joint_campaigns import document as together
+from tests.collect.test_vectors import document as vectors
 from tests.node import CLIENT, Node, needs_client
 from tests.waiting import PATIENCE, until
 
+from dovetail.account.gaussian_dummies import message_for
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.campaign.terms import question_about
 from dovetail.collect.simulate.deployment import COMMUTE, Deployment, among_people, run_servers
@@ -94,18 +98,72 @@ def test_answers_among_dummies_of_people_in_typescript_are_counted(tmp_path: Pat
 @needs_client
 @pytest.mark.parametrize(
     ("ask", "settings", "trust", "people"),
-    [("covariance", WEIGHT, "local", 300), ("regression", {"others": "weight = 50..100", "points": 2}, "users", 120)],
+    [
+        ("covariance", WEIGHT, "local", 300),
+        ("regression", {"others": "weight = 50..100", "points": 2}, "users", 120),
+        ("regression", {"others": "weight = 50..100", "points": 2}, "shuffler", 60),
+        ("number", {}, "shuffler", 60),
+    ],
 )
-def test_what_typescript_makes_of_two_numbers_is_learned(
+def test_what_typescript_makes_of_numbers_is_learned(
     ask: str, settings: dict[str, Any], trust: str, people: int, tmp_path: Path
 ) -> None:
     """Within 6.5 standard errors, as the analyzer states them: a false alarm below 1e-10 for each number."""
     held = [
         {"height": 150.0 + 40.0 * (slot % 2) + slot % 3, "weight": 50.0 + 50.0 * (slot % 2)} for slot in range(people)
     ]
-    found = counted(tmp_path / "site", document(ask, settings, trust, people=people), held, trust)
+    answers = [one["height"] for one in held] if ask == "number" else held
+    found = counted(tmp_path / "site", document(ask, settings, trust, people=people), answers, trust)
     (group,) = found["groups"]
-    truth = question_about(ask, HEIGHT, settings, name="a test").truth(np.array([list(one.values()) for one in held]))
+    values = np.array([list(one.values()) for one in held])
+    asked = question_about(ask, HEIGHT, settings, name="a test")
+    truth = asked.truth(values[:, 0] if ask == "number" else values)
     assert found["n"] == people and found["measure"] == QUESTIONS[ask].measure
     assert (np.abs(np.subtract(group["value"], truth)) < 6.5 * np.array(group["standard_error"])).all()
     assert (np.abs(truth) > 6.5 * np.array(group["standard_error"])).any()  # of strangers' numbers it would be 0
+
+
+@pytest.mark.exhaust
+@needs_client
+def test_several_questions_of_typescript_are_learned_from_one_report(tmp_path: Path) -> None:
+    """Within 6.5 standard errors, as the analyzer states them: a false alarm below 1e-10 for each number."""
+    people = 150
+    held = [{"way": WAYS[slot % 2], "minutes": float(slot % 60)} for slot in range(people)]
+    found = counted(tmp_path / "site", together(people), held)
+    assert found["n"] == people
+    minutes = float(np.mean([one["minutes"] for one in held]))
+    for one, truth in zip(found["questions"], ([0.5, 0.5, 0.0], [minutes]), strict=True):
+        (group,) = one["groups"]
+        assert (np.abs(np.subtract(group["value"], truth)) < 6.5 * np.array(group["standard_error"])).all()
+        assert max(truth) > 6.5 * max(group["standard_error"])  # of nobody's answers it would be about 0
+
+
+@pytest.mark.exhaust
+@needs_client
+def test_vectors_of_typescript_are_learned(tmp_path: Path) -> None:
+    """As above; the mean of the opposite vectors is as far away as can be told."""
+    people = 200
+    held = [[1.0 + 0.5 * (slot % 2), -1.2, 0.4] for slot in range(people)]
+    found = counted(tmp_path / "site", vectors(people), held)
+    (group,) = found["groups"]
+    truth, error = np.mean(held, axis=0), np.array(group["standard_error"])
+    assert found["n"] == people and (np.abs(group["value"] - truth) < 6.5 * error).all()
+    assert (np.abs(2 * truth) > 6.5 * error).any()
+
+
+@pytest.mark.exhaust
+@needs_client
+def test_answers_of_typescript_among_gaussian_dummies_are_counted(tmp_path: Path) -> None:
+    """Answers by krr, of which the shuffler's dummies hide the counts: the file states their variance."""
+    (law,) = message_for(weights=(1,), epsilon=2.0, delta=1e-3).laws
+    asked = COMMUTE | {
+        "promise": {"delta": 1e-3, "trust": "shuffler", "device_budget": 10.0},
+        "dummies": {"epsilon": 2.0, "delta": 1e-3, "reach": law.reach, "variance": str(law.scale)},
+    }
+    truth = answers(200)
+    found = counted(tmp_path / "site", asked, truth)
+    assert found["n"] == 200
+    wanted = Counter(truth)
+    (group,) = found["groups"]
+    for name, share, error in zip(CATEGORIES, group["value"], group["standard_error"], strict=True):
+        assert abs(share - wanted[name] / 200) < 6.5 * error, name

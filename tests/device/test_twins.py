@@ -21,8 +21,9 @@ from tests.device.vectors import asking, twins
 from tests.node import CLIENT, ESBUILD, Node, needs_client
 from tests.waiting import PATIENCE
 
-from dovetail_protocol.asked import Asked
+from dovetail_protocol.asked import Asked, AskedTogether
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.dummies import DigitsRule, DummiesRule
 from dovetail_protocol.errors import DovetailError
 from dovetail_protocol.messages import Answer, answer_header, make_answer, read_answer_header
 
@@ -32,7 +33,7 @@ SIGNING = keys().shuffler_signing
 
 def test_the_vectors_are_what_the_reference_does() -> None:
     assert twins.VECTORS.read_text() == twins.encoded(), "python -m tests.device.vectors.twins writes them anew"
-    assert twins.VECTORS.stat().st_size < 265_000
+    assert twins.VECTORS.stat().st_size < 395_000
 
 
 def test_the_delivery_of_the_twin_is_the_machine_of_the_reference() -> None:
@@ -70,10 +71,7 @@ def _said(signed: bytes) -> dict[str, Any]:
         found = Campaign.parse(signed)
     except DovetailError:
         return {"refused": "config"}
-    left_out = found.mechanism.name in ("budget_laplace", "closest_direction", "joint") or (
-        found.open and not found.sent
-    )
-    if left_out or found.order_private or found.suite != "x25519":
+    if twins.left_out(found):
         return {"refused": "unsupported"}
     schedule, batch, promise = found.schedule, found.batch, found.promise
     expires, tokens = found.expires, found.tokens
@@ -85,7 +83,7 @@ def _said(signed: bytes) -> dict[str, Any]:
         "digest": found.digest.hex(),
         "mechanism": found.mechanism.name,
         "k": getattr(found.mechanism, "k", None),
-        "epsilon": None if found.sent else found.mechanism.epsilon,
+        "epsilon": None if found.open else found.mechanism.epsilon,
         "charged": found.charged,
         "categories": list(found.categories),
         "groups": list(found.groups),
@@ -99,13 +97,23 @@ def _said(signed: bytes) -> dict[str, Any]:
         "endpoints": found.endpoints,
         "ohttp": None if found.ohttp is None else [found.ohttp.relay, found.ohttp.pad, len(found.ohttp.keys)],
         "tokens": tokens and [tokens.issuer, tokens.url, [str(key) for key in tokens.keys]],
-        "asked": found.asked and _told(found.asked),
+        "asked": found.asked and [found.symbols, found.asked.digits, *_told(found.asked)],
+        "added": found.dummies and _added(found.dummies),
         "classes": [[each.name, each.epsilon] for each in found.classes],
     }
 
 
-def _told(asked: Asked) -> list[Any]:
-    """How many symbols a person makes of what, and how, but for settings, which devices do not read."""
+def _added(rule: DummiesRule) -> list[Any]:
+    """Dummies of the shuffler as the file states them."""
+    reaches = list(rule.reaches) if isinstance(rule, DigitsRule) else []
+    variance = None if rule.variance is None else str(rule.variance)
+    return [rule.epsilon, rule.delta, list(rule.by_chance or ()), reaches, 0 if reaches else rule.reach, variance]
+
+
+def _told(asked: Asked | AskedTogether) -> list[Any]:
+    """Which symbols a person makes of what, and how, but for settings, which devices do not read."""
+    if isinstance(asked, AskedTogether):
+        return [asked.question, [_told(one) for one in asked.each]]
     names = [one.name for one in asked.values]
     values = [
         {
@@ -114,6 +122,7 @@ def _told(asked: Asked) -> list[Any]:
             "lower": one.lower,
             "upper": one.upper,
             "missing": one.missing,
+            "length": one.length,
         }
         for one in asked.values
     ]
@@ -124,7 +133,7 @@ def _told(asked: Asked) -> list[Any]:
         ]
         for each in asked.symbols
     ]
-    return [max(1, len(symbols)), asked.question, values, symbols]
+    return [asked.question, values, symbols]
 
 
 def agree(judge: Node, body: bytes) -> None:
@@ -138,8 +147,14 @@ def agree(judge: Node, body: bytes) -> None:
     assert found == expected, body
 
 
-ASKING = [asking.campaign_about(name) for name in ("tables 0", "covariance 0", "nonresponse 0", "ends", "as it is")]
-CHANGES = [*twins.TAKEN[:9], twins.WITH_TOKENS, *ASKING]
+TABLES = ("tables 0", "covariance 0", "nonresponse 0", "ends", "as it is", "digits", "vector 0", "joint")
+ASKING = [asking.campaign_about(name) for name in TABLES]
+SHUFFLED = [
+    {**twins.ADDED, "dummies": {**twins.ADDED["dummies"], "variance": "1715/4"}},
+    {**twins.ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": twins.SPARSE},
+    {"shuffle": twins.ORDERED},
+]
+CHANGES = [*twins.TAKEN[:9], twins.WITH_TOKENS, *ASKING, *SHUFFLED]
 BASES = [toml(document(name="window")), *(twins._changed(each) for each in CHANGES)]
 PIECES = [
     *('"', "'", '"""', "'''"),
@@ -152,6 +167,9 @@ PIECES = [
     *("0000-01-01T00:00:00Z", "T", "z", "+24:00", "-00:60", ".1234567", "__proto__", "constructor"),
     *("a.b = 1\n", "x = {y = 1,}\n"),
     *("of", "points", "bins = 5, ", "'first'", "missing", "[[]]", "-1", "'even'", "'gaps'"),
+    *("'digits'", "length = 3", "27", "81", "kept = 0.5\n", "variance = '3/7'\n"),
+    *("'6/4'", "reaches = [3, 2]\n", "'none'"),
+    *("'joint'", "{}", "each", "parts", "d = 3", "'closest_direction'", "'mallows'", "trust = 'shuffler'\n"),
     *("[randomizer]\n", "[keys.x]\n", "epsilon = 8\n", '"epsilon" = 8\n', "'id' = 'x'\n", "randomizer.epsilon = 8\n"),
 ]  # fmt: skip
 

@@ -3,22 +3,27 @@
  *
  * The same symbols of the same words as `dovetail_protocol.asked`, whose device this is the twin of. Rounding compares
  * 53 uniform bits with a double, which is exact, and every double is computed in the same order as there. In a chunk of
- * its own, for campaigns that have [asks]; arrays are left out.
+ * its own, for campaigns that have [asks], with what randomizes arrays and several answers together.
  */
 
 import { real } from "./checks.js";
-import { DovetailError, config, leftOut } from "./errors.js";
-import { type Mechanism, symbol } from "./mechanisms.js";
-import { Section, isTable } from "./section.js";
+import { MOST_COORDINATES, VECTORS, coordinates } from "./closest_direction.js";
+import { DovetailError, config } from "./errors.js";
+import { joint } from "./joint.js";
+import { type Input, type Mechanism, mechanism, symbol } from "./mechanisms.js";
+import { Section, isTable, list } from "./section.js";
 import type { Words } from "./words.js";
 
 const MOST_VALUES = 32;
 const MOST_SYMBOLS = 256;
 const MOST_PLACES = 2 ** 24;
-const ROUNDINGS = ["list", "bins", "ends", "even", "spline", "gaps"] as const;
+const JOINT = "joint";
+const ROUNDINGS = ["list", "bins", "ends", "even", "digits", "spline", "gaps"] as const;
 
 /** What a device takes for campaigns with [asks]: `Device.open(file, { store, asks })`. */
 export interface Asks {
+  /** The mechanism of [randomizer] by this name, where it goes with [asks] alone. */
+  mechanism(name: string, section: Section): Mechanism | undefined;
   /** [asks] of a campaign with this randomizer, and the categories that go without it. */
   read(section: Section, kind: Mechanism, categories: readonly string[]): Asked;
 }
@@ -29,15 +34,17 @@ export interface Asked {
   readonly values: readonly Value[];
   /** Answers of one person, each of which is randomized and sealed by itself. */
   readonly count: number;
+  /** How many of them are digits of one number; 0 where none are. */
+  readonly digits: number;
   /** All of the table, in one order. */
   readonly stated: unknown;
   /** The values of a person in their order, from an object by name, an array, or one value by itself. */
-  check(given: unknown): readonly number[];
+  check(given: unknown): readonly Input[];
   /** What a device hands to its mechanism, one after the other, of checked values. */
-  answers(checked: readonly number[], words: Words): readonly number[];
+  answers(checked: readonly Input[], words: Words): readonly Input[];
 }
 
-/** A value of a person: one of `categories`, or a number from `lower` to `upper`. */
+/** A value of a person: one of `categories`, a number from `lower` to `upper`, or an array of `length` numbers. */
 export interface Value {
   readonly name: string;
   readonly categories: readonly string[];
@@ -45,6 +52,8 @@ export interface Value {
   readonly upper: number;
   /** What no answer is called, where a person may leave the number out (also by null); else empty. */
   readonly missing: string;
+  /** 0 of all but arrays. */
+  readonly length: number;
 }
 
 /** The place 0..points-1 of a value, or of the product of two; `dovetail_protocol.asked` says what each rounding is. */
@@ -57,46 +66,93 @@ interface Part {
   readonly ends: readonly number[];
 }
 
-export const asks: Asks = { read: readAsked };
+export const asks: Asks = {
+  mechanism: (name, section) => {
+    if (name !== JOINT) return Object.hasOwn(VECTORS, name) ? mechanism(name, section.rest(), VECTORS) : undefined;
+    const parts = section.read("parts", [], tables).map((part) => mechanism(part.text("name"), part.rest()));
+    section.finish();
+    return joint(parts);
+  },
+  read: (section, kind, categories) => {
+    const question = section.text("question");
+    if (categories.length) throw config("`randomizer.categories` go without [asks], which names the values itself.");
+    if (question !== JOINT && !kind.parts) return readOne(section, question, kind);
+    const tabled = section.read("each", [], tables);
+    section.finish();
+    if (question !== JOINT || tabled.length !== kind.parts?.length) {
+      throw config('`randomizer.name` = "joint" goes with `asks.question` = "joint": one of `randomizer.parts` for each of `asks.each`.');
+    }
+    return together(tabled.map((one, place) => readOne(one, one.text("question"), kind.parts![place]!)));
+  },
+};
 
-function readAsked(section: Section, kind: Mechanism, categories: readonly string[]): Asked {
-  const [question, settings] = [section.text("question"), section.section("settings", true).rest()];
-  const values = section.read("values", [], tables).map(readValue);
-  const names = values.map(({ name }) => name);
-  if (!values.length || values.length > MOST_VALUES || new Set(names).size < names.length) {
-    throw config(`\`asks.values\` must be 1 to ${MOST_VALUES} values with different names.`);
+/** Several questions of each person, whose answers stay together in one report. */
+function together(each: readonly Asked[]): Asked {
+  const values = each.flatMap((one) => one.values);
+  requireNames(values);
+  return {
+    values,
+    count: 1,
+    digits: 0,
+    stated: [JOINT, each.map(({ stated }) => stated)],
+    check: (given) => checkAll(values, given),
+    answers: (checked, words) => {
+      let end = 0;
+      return [each.flatMap((one) => one.answers(checked.slice(end, (end += one.values.length)), words))];
+    },
+  };
+}
+
+function requireNames(values: readonly Value[]): void {
+  if (!values.length || values.length > MOST_VALUES || new Set(values.map(({ name }) => name)).size < values.length) {
+    throw config(`the values of [asks] must be 1 to ${MOST_VALUES} with different names.`);
   }
+}
+
+function checkAll(values: readonly Value[], given: unknown): readonly Input[] {
+  const names = values.map(({ name }) => name);
+  const held = inOrder(given, names, values[0]!.length > 0);
+  if (held?.length === values.length) return values.map((value, place) => checked(value, held[place]));
+  throw new DovetailError("data", `\`value\` must have ${names.length} parts: ${names.join(", ")}.`);
+}
+
+function readOne(section: Section, question: string, kind: Mechanism): Asked {
+  const settings = section.section("settings", true).sorted;
+  const values = section.read("values", [], tables).map(readValue);
+  requireNames(values);
   const lists = section.read("symbols", [], (path, found) => list(path, found).map((parts) => tables(path, parts)));
   const symbols = lists.map((parts) => parts.map((part) => readPart(part, values)));
   section.finish();
-  const sizes = symbols.map((parts) => parts.reduce((size, { points }) => size * points, 1));
+  const all = symbols.flat();
+  const digits = all.some(({ rounding }) => rounding === "digits") ? ternaryDigits(all[0]!.points) : 0;
+  if (digits && all.length > 1) throw config('a part of `asks.symbols` with rounding "digits" stands alone.');
+  const sizes = symbols.map((parts) => 3 * digits || parts.reduce((size, { points }) => size * points, 1));
   const size = sizes.reduce((sum, each) => sum + each, 0);
   if (symbols.length > MOST_SYMBOLS || symbols.some((parts) => !parts.length) || size > MOST_PLACES) {
     throw config(`\`asks.symbols\` must be at most ${MOST_SYMBOLS} lists of parts, with ${MOST_PLACES} places together.`);
   }
   const { lower, upper } = kind.parameters;
   const [first] = values as [Value];
-  const asIs = values.length === 1 && kind.k === undefined && first.lower === lower && first.upper === upper && !first.missing;
-  if (categories.length || (symbols.length ? kind.k !== size : !asIs)) {
+  const same = first.length ? first.length === kind.d : !kind.d && first.lower === lower && first.upper === upper && !first.missing;
+  const asIs = values.length === 1 && !first.categories.length && kind.k === undefined && same;
+  if (symbols.length ? kind.k !== size || values.some(({ length }) => length) : !asIs) {
     throw config("[asks] makes other symbols than [randomizer] takes, or none of a value that it does not take.");
   }
-  if (symbols.length > 1 && kind.name !== "none") {
-    throw config('several symbols of a person in [asks] go with dummies of people and `randomizer.name` = "none".');
+  if ((symbols.length > 1 || digits) && kind.name !== "none") {
+    throw config('several symbols of a person in [asks] go with dummies and `randomizer.name` = "none".');
   }
   return {
     values,
-    count: symbols.length || 1,
-    stated: [question, Object.entries(settings).sort(([one], [other]) => (one < other ? -1 : 1)), values, symbols],
-    check: (given) => {
-      const held = inOrder(given, names);
-      if (held?.length === values.length) return values.map((value, place) => checked(value, held[place]));
-      throw new DovetailError("data", `\`value\` must have ${names.length} parts: ${names.join(", ")}.`);
-    },
+    count: digits || symbols.length || 1,
+    digits,
+    stated: [question, settings, values, symbols],
+    check: (given) => checkAll(values, given),
     answers: (held, words) => {
       if (!symbols.length) return held;
       let first = 0;
-      return symbols.map((parts, number) => {
-        const place = parts.reduce((before, part) => before * part.points + placeOf(part, values, held, words), 0);
+      return symbols.flatMap((parts, number) => {
+        const place = parts.reduce((before, part) => before * part.points + placeOf(part, values, held as number[], words), 0);
+        if (digits) return Array.from({ length: digits }, (_, digit) => 3 * digit + (Math.floor(place / 3 ** digit) % 3));
         first += sizes[number]!;
         return first - sizes[number]! + place;
       });
@@ -104,8 +160,10 @@ function readAsked(section: Section, kind: Mechanism, categories: readonly strin
   };
 }
 
-function list(path: string, found: unknown): unknown[] {
-  if (!Array.isArray(found)) throw config(`\`${path}\` must be a list.`);
+/** The largest J for which 3^J is at most `points`. */
+function ternaryDigits(points: number): number {
+  let found = 0;
+  while (3 ** (found + 1) <= points) found++;
   return found;
 }
 
@@ -118,11 +176,13 @@ function tables(path: string, found: unknown): Section[] {
 
 function readValue(section: Section): Value {
   const [name, categories] = [section.text("name"), section.texts("categories")];
-  const [lower, upper] = categories.length ? [0, 0] : ["lower", "upper"].map((key) => section.read(key, undefined, (path, found) => real(path, found)));
-  const value: Value = { name, categories, lower: lower!, upper: upper!, missing: categories.length ? "" : section.text("missing", "") };
+  const length = categories.length ? 0 : section.whole("length", 1, MOST_COORDINATES, 0);
+  const number = !categories.length && !length;
+  const [lower, upper] = number ? ["lower", "upper"].map((key) => section.read(key, undefined, (path, found) => real(path, found))) : [0, 0];
+  const value: Value = { name, categories, lower: lower!, upper: upper!, missing: number ? section.text("missing", "") : "", length };
   section.finish();
   const range = value.upper - value.lower;
-  if (!categories.length && !(range > 0 && range < Infinity)) {
+  if (number && !(range > 0 && range < Infinity)) {
     throw config("`upper` of a value in [asks] must be above its `lower` by a finite amount.");
   }
   return value;
@@ -130,8 +190,7 @@ function readValue(section: Section): Value {
 
 function readPart(section: Section, values: readonly Value[]): Part {
   const of = section.read("of", undefined, list).map((name) => values.findIndex((value) => value.name === name));
-  const rounding = section.choice("rounding", [...ROUNDINGS, "digits"] as const);
-  if (rounding === "digits") throw leftOut("campaigns of digits");
+  const rounding = section.choice("rounding", ROUNDINGS);
   const points = section.whole("points", 1, MOST_PLACES);
   const bins = rounding === "bins" ? section.whole("bins", 2, MOST_PLACES) : 0;
   const read = (path: string, found: unknown) => list(path, found).map((end) => real(path, end));
@@ -150,6 +209,7 @@ function readPart(section: Section, values: readonly Value[]): Part {
       bins: bins % points === 0,
       ends: rising && all,
       even: points >= 2,
+      digits: points >= 3 && 3 ** ternaryDigits(points) === points,
       spline: points >= 3,
       gaps: points >= 3,
     }[rounding];
@@ -157,15 +217,16 @@ function readPart(section: Section, values: readonly Value[]): Part {
   return { of, rounding, points, bins, ends };
 }
 
-function inOrder(given: unknown, names: readonly string[]): readonly unknown[] | null {
-  if (Array.isArray(given)) return given;
-  if (typeof given !== "object" || given === null) return [given];
+function inOrder(given: unknown, names: readonly string[], ofArray: boolean): readonly unknown[] | null {
+  if (Array.isArray(given)) return ofArray && (given.length !== 1 || typeof given[0] === "number") ? [given] : given;
+  if (typeof given !== "object" || given === null || ArrayBuffer.isView(given)) return [given];
   if (Object.keys(given).length !== names.length || !names.every((name) => Object.hasOwn(given, name))) return null;
   return names.map((name) => (given as Record<string, unknown>)[name]);
 }
 
-/** The number, NaN for none, or the place of the category; an error for others, which does not repeat them. */
-function checked({ name, categories, lower, upper, missing }: Value, given: unknown): number {
+/** The number, NaN for none, the array, or the place of the category; an error for others, which does not repeat them. */
+function checked({ name, categories, lower, upper, missing, length }: Value, given: unknown): Input {
+  if (length) return coordinates(given, length, name);
   if (categories.length) {
     const place = categories.indexOf(given as string);
     if (place >= 0) return place;

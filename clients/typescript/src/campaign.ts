@@ -2,15 +2,16 @@
  * The campaign: what is asked, how it is randomized, when, and who may open what. One signed TOML file for all roles.
  *
  * The same files are taken as by `dovetail_protocol.campaign`, but for what this package leaves out, which is refused
- * by name: `budget_laplace`, arrays, order privacy, open answers that only the shuffler's dummies hide, the suite
- * mlkem768-x25519. [asks] and [tokens] are read by what `dovetail-device/asks` and `dovetail-device/tokens` hand in.
+ * by name: `budget_laplace` and the suite mlkem768-x25519. [asks], [tokens] and dummies of the shuffler are read by what
+ * `dovetail-device/asks`, `/tokens` and `/dummies` hand in.
  */
 
 import { parse as parseToml } from "smol-toml";
 import type { Asked, Asks } from "./asks.js";
 import { type Bytes, SPACE, ascii, equal, join, lastIndexOf, raw, text } from "./bytes.js";
-import { privacyBudget } from "./checks.js";
-import { DovetailError, config, leftOut, show } from "./errors.js";
+import { privacyBudget, rate } from "./checks.js";
+import type { AddedRule, Dummies } from "./dummies.js";
+import { DovetailError, config, show, unsupported } from "./errors.js";
 import { asWritten, floorDiv } from "./exact.js";
 import { type GatewayKey, SealingKey, VerifyingKey, gatewayKey, sha256 } from "./keys.js";
 import { type Mechanism, mechanism } from "./mechanisms.js";
@@ -93,6 +94,8 @@ export interface Campaign {
   readonly handedOver: readonly HandOver[];
   /** Dummies that people send: then nothing is randomized. */
   readonly sent: SentRule | null;
+  /** Dummies that the shuffler adds; where they alone hide an answer, nothing is randomized either. */
+  readonly added: AddedRule | null;
   readonly classes: readonly EpsilonClass[];
   /** SHA-256 of the signed bytes. */
   readonly digest: Bytes;
@@ -107,11 +110,18 @@ export interface AddOns {
   readonly tokens?: Tokens | undefined;
   /** Where the campaign has [asks]: `asks` of `dovetail-device/asks`. */
   readonly asks?: Asks | undefined;
+  /** Where the shuffler is trusted with the noise: `dummies` of `dovetail-device/dummies`. */
+  readonly dummies?: Dummies | undefined;
 }
 
-/** Nats that one report costs. */
+/** Nats that one report costs: of the local promise; without one, of one batch's. */
 export function charged(campaign: Campaign, place = 0): number {
-  return campaign.sent?.epsilon ?? campaign.classes[place]?.epsilon ?? campaign.mechanism.epsilon;
+  return hidden(campaign)?.epsilon ?? campaign.classes[place]?.epsilon ?? campaign.mechanism.epsilon;
+}
+
+/** What a batch costs a person whose answers dummies alone hide; null where her device randomizes them. */
+function hidden({ mechanism: kind, sent, added, asked }: Campaign): { readonly epsilon: number; readonly delta: number } | null {
+  return sent ?? (kind.name === "none" ? added!.charged(asked?.count ?? 1) : null);
 }
 
 /** The mechanism of a class of people; the campaign's where there are none. */
@@ -148,7 +158,7 @@ export function descendsFrom(campaign: Campaign, owner: VerifyingKey): boolean {
 
 /**
  * The campaign of these bytes; signed by `owner` or its heir, or else by the owner it names itself. One that asks for
- * tokens is refused without `tokens`, one with [asks] without `asks`.
+ * tokens is refused without `tokens`, one with [asks] without `asks`, and so on.
  */
 export async function parseCampaign(signed: Bytes, owner?: VerifyingKey, addOns: AddOns = {}): Promise<Campaign> {
   const [body, proof] = split(signed);
@@ -180,7 +190,7 @@ function utf8(bytes: Uint8Array): string | null {
   }
 }
 
-async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns): Promise<Campaign> {
+async function read(body: Bytes, signed: Bytes, { tokens: reader, asks, dummies }: AddOns): Promise<Campaign> {
   const content = utf8(body);
   if (content === null) throw config("a campaign is text.");
   let found: Record<string, unknown>;
@@ -192,16 +202,17 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns
   const top = new Section("", found);
   top.whole("schema_version", 1, 1);
   const told = top.section("asks", true);
-  if (!told.empty && !asks) throw leftOut("[asks], but for dovetail-device/asks,");
+  const asking = told.empty ? undefined : (asks ?? addOn("asks"));
   const promise = readPromise(top.section("promise"));
   const randomizer = top.section("randomizer");
   const categories = randomizer.texts("categories");
-  const kind = readMechanism(randomizer, promise.trust);
-  const { added, sent } = readDummies(top.section("dummies", true), promise.trust);
+  const kind = readMechanism(randomizer, promise.trust, asking);
+  const hiding = top.section("dummies", true);
+  differ("`promise.trust` and [dummies]", hiding.empty === (promise.trust !== "local"));
+  const sent = promise.trust === "users" ? readSent(hiding) : null;
+  const added = promise.trust === "shuffler" ? (dummies ?? addOn("dummies")).read(hiding) : null;
   const keys = top.section("keys");
   const suite = keys.choice("suite", ["x25519", "mlkem768-x25519"], "x25519");
-  const named = ["analyzer", "shuffler"].map((name) => keys.text(name));
-  differ("`keys.analyzer`, `keys.shuffler` and `keys.suite`", !named.every((key) => key.startsWith(`${suite}:`)));
   const precision = top.section("precision", true);
   const precise = !precision.empty;
   if (precise) ["beta", "rho"].forEach((name) => precision.probability(name));
@@ -211,8 +222,7 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns
   const ohttp = readRoute(top.section("ohttp", true));
   const shown = top.section("tokens", true);
   const bears = !shown.empty || promise.authentication === "token";
-  if (bears && !reader) throw leftOut("tokens, but for dovetail-device/tokens,");
-  const asked = told.empty ? null : asks!.read(told, kind, categories);
+  const asked = asking?.read(told, kind, categories) ?? null;
   const plain = {
     categories,
     groups: readGroups(top.section("groups", true)),
@@ -221,7 +231,8 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns
     batch: readBatch(top.section("batch")),
   };
   const classes = readClasses(top.section("classes", true), kind);
-  const tokens = bears ? await reader!.read(shown, promise, plain) : null;
+  const order = readShuffle(top.section("shuffle"));
+  const tokens = bears ? await (reader ?? addOn("tokens")).read(shown, promise, plain) : null;
   const terms = {
     ...(ohttp && { relay: true }), // which one, and its keys, may change
     ...(tokens && { tokens: [tokens.issuer, tokens.keys] }), // and so may the issuer's address
@@ -229,11 +240,11 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns
     mechanism: [kind.name, kind.parameters],
     ...plain,
     promise: { ...promise, deviceBudget: 0 },
-    added,
+    added: added?.stated,
     sent,
     classes,
+    order,
   };
-  readShuffle(top.section("shuffle"));
   const campaign: Campaign = {
     ...plain,
     asked,
@@ -243,14 +254,15 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns
     promise,
     expires: top.moment("expires", null),
     owner: VerifyingKey.parse("keys.owner", keys.text("owner")),
-    analyzer: await SealingKey.parse("keys.analyzer", keys.text("analyzer")),
-    shuffler: await SealingKey.parse("keys.shuffler", keys.text("shuffler")),
+    analyzer: await SealingKey.parse("keys.analyzer", keys.text("analyzer"), suite),
+    shuffler: await SealingKey.parse("keys.shuffler", keys.text("shuffler"), suite),
     shufflerSigning: VerifyingKey.parse("keys.shuffler_signing", keys.text("shuffler_signing")),
     endpoints: readEndpoints(top.section("endpoints", true)),
     ohttp,
     tokens,
     handedOver: await readHandOvers(body),
     sent,
+    added,
     classes,
     digest: await sha256(body),
     signed,
@@ -258,16 +270,19 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks }: AddOns
   };
   keys.finish();
   top.finish();
-  agree(campaign, precise, added !== null);
+  agree(campaign, precise, order);
   return campaign;
 }
 
-function readMechanism(section: Section, trust: string): Mechanism {
+function addOn(name: string): never {
+  throw unsupported(`[${name}] needs dovetail-device/${name}.`);
+}
+
+function readMechanism(section: Section, trust: string, asking?: Asks): Mechanism {
   const name = section.text("name");
-  if (name === "none" && trust === "shuffler") throw leftOut("open answers");
-  differ("`randomizer.name` and `promise.trust`", (name === "none") !== (trust === "users"));
+  differ("`randomizer.name` and `promise.trust`", trust === (name === "none" ? "local" : "users"));
   try {
-    return mechanism(name, section.rest());
+    return asking?.mechanism(name, section) ?? mechanism(name, section.rest());
   } catch (error) {
     if (!(error instanceof DovetailError) || error.kind === "unsupported") throw error;
     throw config(`in [randomizer]: ${error.message}`);
@@ -305,7 +320,8 @@ function readBatch(section: Section): Campaign["batch"] {
   return rule;
 }
 
-function readShuffle(section: Section): void {
+/** What the shuffler is fitted to, where the batch keeps an order of public slots; a device does nothing about it. */
+function readShuffle(section: Section): unknown {
   const fitted = section.text("shuffler", "uniform") !== "uniform";
   const alpha = section.notNegative("alpha");
   const file = section.text("public", null);
@@ -315,11 +331,13 @@ function readShuffle(section: Section): void {
   }
   const groups = section.section("groups", true);
   if (fitted) {
-    const whole = file !== null && digest !== null && !groups.empty;
-    throw whole ? leftOut("private orders") : config("[shuffle] lacks `public`, `public_sha256` or `groups`.");
+    section.rest();
+    if (file === null || digest === null || groups.empty) throw config("[shuffle] lacks `public`, `public_sha256` or `groups`.");
+    return section.sorted;
   }
   section.finish();
   differ("a uniform shuffle and `alpha`, `public` or `groups`", file !== null || alpha !== null || !groups.empty);
+  return null;
 }
 
 function readPromise(section: Section): Campaign["promise"] {
@@ -335,17 +353,11 @@ function readPromise(section: Section): Campaign["promise"] {
   return promise;
 }
 
-function readDummies(section: Section, trust: string): { added: object | null; sent: SentRule | null } {
-  differ("`promise.trust` and [dummies]", section.empty === (trust !== "local"));
-  if (section.empty) return { added: null, sent: null };
-  const [epsilon, delta] = [section.positive("epsilon"), section.probability("delta")];
-  const added = trust === "shuffler" ? { epsilon, delta, reach: section.whole("reach", 1) } : null;
-  const sent = trust === "users" ? { epsilon, delta, rate: section.positive("rate") } : null;
+/** Dummies that people send; those of the shuffler are read by what `dovetail-device/dummies` hands in. */
+function readSent(section: Section): SentRule {
+  const rule = { epsilon: section.positive("epsilon"), delta: section.probability("delta"), rate: section.read("rate", undefined, rate) };
   section.finish();
-  if (sent && !(sent.rate <= 1 && Number.isInteger(sent.rate * 2 ** 32))) {
-    throw config("`dummies.rate` must be a multiple of 2^-32, at most 1.");
-  }
-  return { added, sent };
+  return rule;
 }
 
 function readClasses(section: Section, kind: Mechanism): readonly EpsilonClass[] {
@@ -435,8 +447,8 @@ function differ(keys: string, wrong: boolean): void {
 }
 
 /** Refuse sections that do not agree with each other. */
-function agree(campaign: Campaign, precise: boolean, added: boolean): void {
-  const { handedOver, mechanism: kind, promise, groups, batch, schedule, categories, classes, sent, expires } = campaign;
+function agree(campaign: Campaign, precise: boolean, order: unknown): void {
+  const { handedOver, mechanism: kind, promise, groups, batch, schedule, categories, classes, asked, sent, added, expires } = campaign;
   const open = promise.authentication === "none";
   const strangers = handedOver.some((each) => each.campaign !== campaign.id);
   differ("`id`, `keys.owner` and `handed over`", strangers || !(handedOver.at(-1)?.after.equals(campaign.owner) ?? true));
@@ -444,11 +456,13 @@ function agree(campaign: Campaign, precise: boolean, added: boolean): void {
   differ("`keys.analyzer` and `keys.shuffler`", equal(campaign.analyzer.bytes, campaign.shuffler.bytes));
   differ("`randomizer.categories` and `randomizer.k`", categories.length > 0 && categories.length !== kind.k);
   differ("`promise.device_budget` and epsilon", promise.deviceBudget < charged(campaign, classes.length - 1));
-  differ("[dummies] and [groups]", (sent !== null || added) && groups.length > 0);
-  differ("[dummies] and [randomizer]", added && kind.name !== "krr");
+  const crowds = groups.length > 0 || order !== null;
+  differ("[shuffle], [groups], [batch] and [promise]", order !== null && (groups.length > 0 || roundsMix(campaign) || promise.authentication !== "roster"));
+  differ("[dummies] and [groups] or [shuffle]", promise.trust !== "local" && crowds);
+  differ("[dummies], [randomizer] and [asks]", added ? !added.fit(kind, asked) : Boolean(asked?.digits));
   const few = promise.assumedHonest === null || batch.minimum < promise.assumedHonest + promise.assumedDishonest;
-  differ("[dummies], [promise] and [batch]", sent !== null && (open || few || sent.delta > promise.delta));
-  const alone = groups.length || precise || open || promise.trust !== "local";
+  differ("[dummies], [promise] and [batch]", (hidden(campaign)?.delta ?? 0) > promise.delta || (sent !== null && (open || few)));
+  const alone = crowds || precise || open || promise.trust !== "local";
   differ("[classes] and groups, dummies, precision or no roster", classes.length > 0 && Boolean(alone));
   differ("`rounds.start` and `expires`", schedule.start !== null && expires !== null && expires <= schedule.start);
 }

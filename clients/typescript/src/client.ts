@@ -45,8 +45,8 @@ export interface DeviceOptions extends AddOns {
   readonly question?: string;
   /** Whether consent to an owner is consent to whom that owner hands the campaign over. Default true. */
   readonly handOver?: boolean;
-  /** "users": answer also where only the dummies of other people hide the answer, and nothing is randomized. */
-  readonly trust?: "users";
+  /** Whose dummies alone may hide the answer, other people's or the shuffler's: then nothing is randomized. */
+  readonly trust?: "users" | "shuffler";
   /** The class in which the device takes part; default the one it has joined, or else the one of the least epsilon. */
   readonly epsilonClass?: string;
 }
@@ -95,9 +95,11 @@ export class Device {
     if (options.maxEpsilon !== undefined && epsilon > privacyBudget("maxEpsilon", options.maxEpsilon)) {
       throw config(`the campaign ${given.id} asks for reports of epsilon ${epsilon}, and this device gives at most ${options.maxEpsilon}.`);
     }
-    if (given.sent && options.trust !== "users") {
+    const { trust } = given.promise;
+    if (epsilon === Infinity && options.trust !== trust) {
+      const whose = trust === "users" ? "other people" : "the shuffler";
       throw config(
-        `the campaign ${given.id} promises nothing for a single report: answers are sent as they are, among dummies of other people. Its user allows that with trust: "users".`,
+        `the campaign ${given.id} promises nothing for a single report: answers are sent as they are, among dummies of ${whose}. Its user allows that with trust: "${trust}".`,
       );
     }
     const followed = await device.#adopt(given);

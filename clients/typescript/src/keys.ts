@@ -7,6 +7,7 @@ import { KEM, SUITE, seal } from "./hpke.js";
 const FIELD = (1n << 255n) - 19n; // of the curve of Ed25519, whose points are written by their y and one bit
 const ORDER_8 = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n;
 const SMALL = [0n, 1n, FIELD - 1n, ORDER_8, FIELD - ORDER_8]; // y of the points whose eightfold is neutral
+const X25519 = "x25519";
 const ED25519 = { name: "Ed25519" };
 const PKCS8 = Uint8Array.from([0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20]);
 
@@ -59,15 +60,13 @@ export class VerifyingKey {
 export class SealingKey {
   constructor(readonly bytes: Bytes) {}
 
-  static async parse(name: string, encoded: string): Promise<SealingKey> {
-    if (encoded.startsWith("mlkem768-x25519:")) {
-      throw leftOut("keys of mlkem768-x25519");
-    }
-    const key = new SealingKey(split(name, encoded, "x25519", 32));
+  static async parse(name: string, encoded: string, suite: string): Promise<SealingKey> {
+    const key = new SealingKey(split(name, encoded, suite, suite === X25519 ? 32 : 1216));
+    if (suite !== X25519) throw leftOut(`keys of ${suite}`);
     try {
       await key.seal(new Uint8Array(0), new Uint8Array(0));
     } catch {
-      throw config(`\`${name}\` is not a public key of x25519.`);
+      throw config(`\`${name}\` is not a public key of ${X25519}.`);
     }
     return key;
   }

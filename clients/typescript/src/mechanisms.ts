@@ -22,8 +22,10 @@ import {
 } from "./exact.js";
 import { type Words, bitLength } from "./words.js";
 
-/** A report: a whole number, packed bits, or the seeds and the bucket of local hashing. */
-export type Report = bigint | Bytes | readonly [bigint, bigint, bigint];
+/** A report: a whole number, packed bits, the seeds and the bucket of local hashing, or one of several questions. */
+export type Report = bigint | Bytes | readonly Report[];
+/** What a mechanism takes: the number of a symbol or any number, an array of numbers, or an answer to each question. */
+export type Input = number | readonly Input[];
 
 export interface Mechanism {
   readonly name: string;
@@ -32,22 +34,26 @@ export interface Mechanism {
   /** Length of an encoded report, the same for every value. */
   readonly reportBytes: number;
   /** Everything that a campaign file states of it. */
-  readonly parameters: Readonly<Record<string, number | string>>;
+  readonly parameters: Parameters;
   /** Number of symbols, where values are 0..k-1. */
   readonly k?: number;
+  /** Of coordinates, where values are arrays. */
+  readonly d?: number;
+  /** Of each question, where one report answers several. */
+  readonly parts?: readonly Mechanism[];
   /** The value, or a `DovetailError` of kind "data" that does not repeat it. */
-  check(value: unknown): number;
+  check(value: unknown): Input;
   randomize(value: unknown, words: Words): Report;
   encode(report: Report): Bytes;
   decode(data: Uint8Array): Report;
 }
 
-type Parameters = Readonly<Record<string, unknown>>;
+export type Parameters = Readonly<Record<string, unknown>>;
 
 const SYMBOLS = 2 ** 31;
 const LISTED = 2 ** 24;
 
-function bad(message: string): DovetailError {
+export function bad(message: string): DovetailError {
   return new DovetailError("data", message);
 }
 
@@ -64,13 +70,13 @@ function size(count: bigint): number {
   return Math.ceil(bitLength(count - 1n) / 8);
 }
 
-function exact(data: Uint8Array, length: number): Bytes {
+export function exact(data: Uint8Array, length: number): Bytes {
   if (data.length !== length) throw bad(`An encoded report of this mechanism must be ${length} bytes.`);
   return new Uint8Array(data);
 }
 
 /** Encoding of whole numbers 0..count-1. */
-function numbered(count: bigint) {
+export function numbered(count: bigint) {
   const reportBytes = size(count);
   const known = (report: Report): bigint => {
     if (typeof report !== "bigint" || report < 0n || report >= count) {
@@ -82,6 +88,23 @@ function numbered(count: bigint) {
     reportBytes,
     encode: (report: Report) => pack(known(report), reportBytes),
     decode: (data: Uint8Array): Report => known(unpack(exact(data, reportBytes))),
+  };
+}
+
+/** Encoding of several reports, one after the other. */
+export function several(parts: readonly Pick<Mechanism, "reportBytes" | "encode" | "decode">[]) {
+  const reportBytes = parts.reduce((sum, part) => sum + part.reportBytes, 0);
+  return {
+    reportBytes,
+    encode: (report: Report) => {
+      if (!Array.isArray(report) || report.length !== parts.length) throw bad(`\`report\` must have ${parts.length} parts.`);
+      return join(...parts.map((part, place) => part.encode(report[place])));
+    },
+    decode: (data: Uint8Array): Report => {
+      const whole = exact(data, reportBytes);
+      let end = 0;
+      return parts.map((part) => part.decode(whole.slice(end, (end += part.reportBytes))));
+    },
   };
 }
 
@@ -98,40 +121,40 @@ function bits(k: number, accept: (bits: bigint) => boolean, wanted: string) {
 }
 
 /** One report of k-ary randomized response: a uniform word keeps the value or names the offset of a lie. */
-function respond(value: bigint, k: bigint, [keep, lie]: readonly [bigint, bigint], words: Words): bigint {
+export function respond(value: bigint, k: bigint, [keep, lie]: readonly [bigint, bigint], words: Words): bigint {
   const word = words.word();
   return word < keep ? value : (value + 1n + (word - keep) / lie) % k;
 }
 
-function krr(given: Parameters): Mechanism {
-  const [k, epsilon] = [whole("k", given["k"], 2, SYMBOLS), privacyBudget("epsilon", given["epsilon"])];
+/** What mechanisms of one of k symbols share. */
+function symbols(given: Parameters, most = SYMBOLS, largest = 700) {
+  const [k, epsilon] = [whole("k", given["k"], 2, most), privacyBudget("epsilon", given["epsilon"], largest)];
+  return { k, epsilon, check: (value: unknown) => symbol(value, k) };
+}
+
+function krr(given: Parameters): Made {
+  const shared = symbols(given);
+  const { k, epsilon, check } = shared;
   const [count, masses] = [BigInt(k), krrMasses(BigInt(k), epsilon)];
   return {
     ...numbered(count),
-    name: "krr",
-    k,
-    epsilon,
-    parameters: { k, epsilon },
-    check: (value) => symbol(value, k),
-    randomize: (value, words) => respond(BigInt(symbol(value, k)), count, masses, words),
+    ...shared,
+    randomize: (value, words) => respond(BigInt(check(value)), count, masses, words),
   };
 }
 
-function hadamard(given: Parameters): Mechanism {
-  const [k, epsilon] = [whole("k", given["k"], 2, SYMBOLS), privacyBudget("epsilon", given["epsilon"])];
+function hadamard(given: Parameters): Made {
+  const shared = symbols(given);
+  const { k, epsilon, check } = shared;
   const count = BigInt(k);
   const blocks = 1n << BigInt(Math.min(bitLength(expFloor(epsilon)), bitLength(2n * count - 1n)) - 1);
   const width = 1n << BigInt(bitLength((count + blocks - 1n) / blocks));
   const masses = krrMasses(2n * blocks, epsilon);
   return {
     ...numbered(blocks * width),
-    name: "hadamard",
-    k,
-    epsilon,
-    parameters: { k, epsilon },
-    check: (value) => symbol(value, k),
+    ...shared,
     randomize: (value, words) => {
-      const own = BigInt(symbol(value, k));
+      const own = BigInt(check(value));
       const half = respond(2n * (own % blocks), 2n * blocks, masses, words);
       const place = words.word() & (width / 2n - 1n);
       return (half / 2n) * width + element(own / blocks + 1n, half & 1n, place);
@@ -152,9 +175,10 @@ function popcount(value: bigint): bigint {
   return count;
 }
 
-function unary(given: Parameters): Mechanism {
-  const [k, epsilon] = [whole("k", given["k"], 2, LISTED), privacyBudget("epsilon", given["epsilon"])];
-  const encoding = given["encoding"] ?? "optimized";
+function unary(given: Parameters): Made {
+  const shared = symbols(given, LISTED);
+  const { k, epsilon, check } = shared;
+  const encoding = given["encoding"];
   if (encoding !== "optimized" && encoding !== "symmetric") {
     throw refuse("encoding", '"optimized" or "symmetric"', encoding);
   }
@@ -162,13 +186,9 @@ function unary(given: Parameters): Mechanism {
   const form = bits(k, () => true, `that are zero from bit ${k}`);
   return {
     ...form,
-    name: "unary",
-    k,
-    epsilon,
-    parameters: { k, epsilon, encoding },
-    check: (value) => symbol(value, k),
+    ...shared,
     randomize: (value, words) => {
-      const own = 1n << BigInt(k - 1 - symbol(value, k));
+      const own = 1n << BigInt(k - 1 - check(value));
       const found = (coins(q, k, words) & ~own) | (own * coins(p, 1, words));
       return pack(found << form.padding, form.reportBytes);
     },
@@ -185,42 +205,26 @@ function coins(mass: bigint, count: number, words: Words): bigint {
   return below;
 }
 
-function localHashing(given: Parameters): Mechanism {
-  const [k, epsilon] = [whole("k", given["k"], 2, SYMBOLS), privacyBudget("epsilon", given["epsilon"], 11)];
+function localHashing(given: Parameters): Made {
+  const shared = symbols(given, SYMBOLS, 11);
+  const { epsilon, check } = shared;
   const g = (expFloor(epsilon, 2n) + 1n) / 2n + 1n;
   const masses = krrMasses(g, epsilon);
-  const [seed, bucket] = [numbered(WORD), numbered(g)];
-  const reportBytes = 16 + bucket.reportBytes;
+  const number = numbered(WORD);
   return {
-    name: "local_hashing",
-    k,
-    epsilon,
-    reportBytes,
-    parameters: { k, epsilon },
-    check: (value) => symbol(value, k),
+    ...several([number, number, numbered(g)]),
+    ...shared,
     randomize: (value, words) => {
-      const own = BigInt(symbol(value, k));
+      const own = BigInt(check(value));
       const [a, b] = [words.word(), words.word()];
       return [a, b, respond(((((a * own + b) % WORD) >> 32n) * g) >> 32n, g, masses, words)];
-    },
-    encode: (report) => {
-      if (!Array.isArray(report) || report.length !== 3) throw bad("`report` must be (a, b, y).");
-      const [a, b, y] = report as [bigint, bigint, bigint];
-      return join(seed.encode(a), seed.encode(b), bucket.encode(y));
-    },
-    decode: (data) => {
-      const found = exact(data, reportBytes);
-      return [seed.decode(found.slice(0, 8)), seed.decode(found.slice(8, 16)), bucket.decode(found.slice(16))] as [
-        bigint,
-        bigint,
-        bigint,
-      ];
     },
   };
 }
 
-function subsetSelection(given: Parameters): Mechanism {
-  const [k, epsilon] = [whole("k", given["k"], 2, LISTED), privacyBudget("epsilon", given["epsilon"])];
+function subsetSelection(given: Parameters): Made {
+  const shared = symbols(given, LISTED);
+  const { k, epsilon, check } = shared;
   const { n, d } = mostOdds(epsilon);
   const chosen = nearest(BigInt(k) * d, n + d);
   const held = Math.min(Math.max(1, Number(chosen)), k - 1);
@@ -235,13 +239,9 @@ function subsetSelection(given: Parameters): Mechanism {
   const form = bits(k, (found) => popcount(found) === BigInt(held), `with ${held} of ${k} set`);
   return {
     ...form,
-    name: "subset_selection",
-    k,
-    epsilon,
-    parameters: { k, epsilon },
-    check: (value) => symbol(value, k),
+    ...shared,
     randomize: (value, words) => {
-      const own = symbol(value, k);
+      const own = check(value);
       const mine = words.word() < mass;
       const set = new Uint8Array(form.reportBytes);
       const mark = (place: number) => (set[place >> 3]! |= 128 >> (place & 7));
@@ -264,7 +264,7 @@ function subset(count: number, size: number, words: Words): Set<number> {
 
 /** What laplace and window share: numbers of a range, rounded at random to a grid point beside them. */
 function grid(given: Parameters) {
-  const [lower, upper, step, steps] = numberGrid(given["lower"], given["upper"], given["grid"]);
+  const [lower, upper, steps] = numberGrid(given["lower"], given["upper"], given["grid"]);
   const check = (value: unknown): number => {
     if (typeof value !== "number" || !(value >= lower && value <= upper)) {
       throw bad(`\`value\` must be a number in [${lower}, ${upper}].`);
@@ -276,23 +276,21 @@ function grid(given: Parameters) {
     const below = Math.floor(scaled);
     return BigInt(below) + (word < BigInt(Math.floor((scaled - below) * 2 ** 64)) ? 1n : 0n);
   };
-  return { lower, upper, step, steps, check, point };
+  return { steps, check, point };
 }
 
 const FARTHEST = 1n << 62n; // an encoded report is cut off there
 const LONGEST = 2 ** 52; // grid steps that the noise may typically span
 
-function laplace(given: Parameters): Mechanism {
-  const { lower, upper, step, steps, check, point } = grid(given);
+function laplace(given: Parameters): Made {
+  const { steps, check, point } = grid(given);
   const epsilon = privacyBudget("epsilon", given["epsilon"]);
   if (steps > epsilon * LONGEST) throw refuse("epsilon", `at least ${steps / LONGEST} on a grid of ${steps} steps`, epsilon);
   const double = exactly(epsilon);
   const rate: Fraction = fraction(double.n, double.d * BigInt(steps));
   return {
-    name: "laplace",
     epsilon,
     reportBytes: 8,
-    parameters: { lower, upper, epsilon, grid: step },
     check,
     randomize: (value, words) => {
       const word = () => words.word();
@@ -314,8 +312,8 @@ function laplace(given: Parameters): Mechanism {
   };
 }
 
-function window(given: Parameters): Mechanism {
-  const { lower, upper, step, steps, check, point } = grid(given);
+function window(given: Parameters): Made {
+  const { steps, check, point } = grid(given);
   const epsilon = privacyBudget("epsilon", given["epsilon"]);
   const width = whole("window", given["window"], 1, steps);
   const [inside, low] = windowMasses(BigInt(steps), BigInt(width), epsilon);
@@ -328,9 +326,7 @@ function window(given: Parameters): Mechanism {
   const [span, outputs] = [BigInt(width), BigInt(steps + width)];
   return {
     ...numbered(outputs),
-    name: "window",
     epsilon,
-    parameters: { lower, upper, epsilon, window: width, grid: step },
     check,
     randomize: (value, words) => {
       const start = point(value, words.word());
@@ -343,25 +339,24 @@ function window(given: Parameters): Mechanism {
 }
 
 /** A symbol as it is, or the blank k: where only other people's dummies hide it. */
-function unrandomized(given: Parameters): Mechanism {
+function unrandomized(given: Parameters): Made {
   const k = whole("k", given["k"], 2, LISTED);
+  const check = (value: unknown) => symbol(value, k);
   return {
     ...numbered(BigInt(k + 1)),
-    name: "none",
     k,
     epsilon: Infinity,
-    parameters: { k },
-    check: (value) => symbol(value, k),
-    randomize: (value) => BigInt(symbol(value, k)),
+    check,
+    randomize: (value) => BigInt(check(value)),
   };
 }
 
 const SCALE = 2 ** 32;
 
 /** The answers and, with probability `rate`, a uniform symbol or else the blank, in random order. */
-export function fill(answers: readonly number[], k: number, rate: number, words: Words): bigint[] {
+export function fill(answers: readonly Input[], k: number, rate: number, words: Words): bigint[] {
   const blank = words.bits(32) >= BigInt(Math.ceil(rate * SCALE));
-  const drawn = [...answers.map(BigInt), blank ? BigInt(k) : words.below(BigInt(k))];
+  const drawn = [...(answers as number[]).map(BigInt), blank ? BigInt(k) : words.below(BigInt(k))];
   for (let place = answers.length; place; place--) {
     const other = Number(words.below(BigInt(place + 1)));
     [drawn[place], drawn[other]] = [drawn[other]!, drawn[place]!];
@@ -369,36 +364,42 @@ export function fill(answers: readonly number[], k: number, rate: number, words:
   return drawn;
 }
 
-interface Kind {
-  readonly make: (given: Parameters) => Mechanism;
+type Made = Omit<Mechanism, "name" | "parameters">;
+
+export interface Kind {
+  readonly make: (given: Parameters) => Made;
   readonly needs: readonly string[];
-  readonly takes?: readonly string[];
+  /** What else it takes, and what that is where it is left out. */
+  readonly defaults?: Parameters;
 }
 
-const KINDS: Readonly<Record<string, Kind>> = {
+export type Kinds = Readonly<Record<string, Kind>>;
+
+export const KINDS: Kinds = {
   hadamard: { make: hadamard, needs: ["k", "epsilon"] },
   krr: { make: krr, needs: ["k", "epsilon"] },
   laplace: { make: laplace, needs: ["lower", "upper", "epsilon", "grid"] },
   local_hashing: { make: localHashing, needs: ["k", "epsilon"] },
   none: { make: unrandomized, needs: ["k"] },
   subset_selection: { make: subsetSelection, needs: ["k", "epsilon"] },
-  unary: { make: unary, needs: ["k", "epsilon"], takes: ["encoding"] },
+  unary: { make: unary, needs: ["k", "epsilon"], defaults: { encoding: "optimized" } },
   window: { make: window, needs: ["lower", "upper", "epsilon", "window", "grid"] },
 };
 
 /** The mechanism of this name; every parameter that has no fixed default must be stated. */
-export function mechanism(name: string, given: Parameters): Mechanism {
-  if (/^(budget_laplace|closest_direction|joint)$/.test(name)) throw leftOut(`campaigns of ${name}`);
-  const kind = Object.hasOwn(KINDS, name) ? KINDS[name] : undefined;
-  if (!kind) throw refuse("mechanism", `one of ${Object.keys(KINDS).join(", ")}`, name);
-  const takes = [...kind.needs, ...(kind.takes ?? [])];
-  for (const key of Object.keys(given)) {
+export function mechanism(name: string, given: Parameters, kinds = KINDS): Mechanism {
+  if (name === "budget_laplace") throw leftOut(`campaigns of ${name}`);
+  const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+  if (!kind) throw refuse("mechanism", `one of ${Object.keys(kinds).join(", ")}`, name);
+  const all: Parameters = { ...kind.defaults, ...given };
+  const takes = [...kind.needs, ...Object.keys(kind.defaults ?? {})];
+  for (const key of Object.keys(all)) {
     if (!takes.includes(key)) {
       throw new DovetailError("parameter", `${name} has no parameter \`${key.slice(0, 80)}\`; it takes ${takes.join(", ")}.`);
     }
   }
-  for (const key of kind.needs) {
-    if (given[key] === undefined) throw new DovetailError("parameter", `${name} needs the parameter \`${key}\`.`);
+  for (const key of takes) {
+    if (all[key] === undefined) throw new DovetailError("parameter", `${name} needs the parameter \`${key}\`.`);
   }
-  return kind.make(given);
+  return { ...kind.make(all), name, parameters: Object.fromEntries(takes.map((key) => [key, all[key]])) };
 }

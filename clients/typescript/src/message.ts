@@ -11,7 +11,7 @@ import { type Campaign, mechanismOf, roundsMix } from "./campaign.js";
 import { DovetailError, config } from "./errors.js";
 import { OVERHEAD } from "./hpke.js";
 import { type Signer, type VerifyingKey, sha256 } from "./keys.js";
-import { type Report, fill } from "./mechanisms.js";
+import { type Input, type Report, fill } from "./mechanisms.js";
 import { binaryRequest } from "./ohttp.js";
 import type { Words } from "./words.js";
 
@@ -34,7 +34,7 @@ export function draw(campaign: Campaign, place: number, answer: unknown, words: 
   }
   const { asked, sent } = campaign;
   const own = mechanismOf(campaign, place);
-  const answers = (asked?.answers(answer as number[], words) ?? [answer]).map(own.check);
+  const answers = (asked?.answers(answer as Input[], words) ?? [answer]).map(own.check);
   const drawn: readonly Report[] = sent
     ? fill(answers, own.k!, sent.rate, words)
     : answers.map((each) => own.randomize(each, words));

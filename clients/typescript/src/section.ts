@@ -13,6 +13,11 @@ export function isTable(found: unknown): found is Table {
   return typeof found === "object" && found !== null && !Array.isArray(found) && !(found instanceof Date);
 }
 
+export function list(path: string, found: unknown): unknown[] {
+  if (!Array.isArray(found)) throw config(`\`${path}\` must be a list.`);
+  return found;
+}
+
 /** One table under the dotted name `name`, empty for the top. A reader without a default refuses an absent key. */
 export class Section {
   readonly #known = new Set<string>();
@@ -94,6 +99,11 @@ export class Section {
       if (!(year >= 1 && year <= 9999)) throw refuse(path, "a date of the years 2 to 9998", found);
       return found.getTime() / 1000;
     });
+  }
+
+  /** Every key and what it holds, by name. */
+  get sorted(): [string, unknown][] {
+    return Object.keys(this.found).sort().map((key) => [key, this.found[key]]);
   }
 
   /** Everything not read yet, which counts as read. */

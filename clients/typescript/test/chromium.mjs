@@ -1,6 +1,8 @@
 /** The vectors of the reference in a browser: what differs from them, by name; nothing if all is well. */
 
 import { asks } from "../dist/asks.js";
+import { dummies } from "../dist/dummies.js";
+import { Section } from "../dist/section.js";
 import { parseCampaign } from "../dist/campaign.js";
 import { pairOf, signerOf } from "../dist/keys.js";
 import { mechanism } from "../dist/mechanisms.js";
@@ -8,6 +10,7 @@ import { draw, sealMessage } from "../dist/message.js";
 import { anonymousTokens, applyFor, challenge, tokenInput, tokenKey, tokenRequest } from "../dist/tokens.js";
 import { Words } from "../dist/words.js";
 
+const ADD_ONS = { asks, dummies };
 const unhex = (text) => Uint8Array.from(text.match(/../g) ?? [], (byte) => parseInt(byte, 16));
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
@@ -46,18 +49,19 @@ async function ephemeral(secret) {
 globalThis.differences = async ({ draws, campaigns, messages, tokens }) => {
   const found = [];
   for (const { name, parameters, seed, drawn } of draws) {
-    const [made, words] = [mechanism(name, parameters), await stream(seed, drawn.at(-1)[2])];
+    const made = asks.mechanism(name, new Section("randomizer", parameters)) ?? mechanism(name, parameters);
+    const words = await stream(seed, drawn.at(-1)[2]);
     for (const [value, report, used] of drawn) {
       if (hex(made.encode(made.randomize(value, words))) !== report || words.used !== used) found.push(`${name} ${used}`);
     }
   }
   for (const [place, { file, latin, trusted, told }] of campaigns.entries()) {
     if (latin || trusted) continue;
-    const taken = await parseCampaign(new TextEncoder().encode(file), undefined, { asks }).then((each) => hex(each.digest), () => null);
+    const taken = await parseCampaign(new TextEncoder().encode(file), undefined, ADD_ONS).then((each) => hex(each.digest), () => null);
     if (taken !== (told?.digest ?? null)) found.push(`campaign ${place}`);
   }
   for (const each of messages) {
-    const campaign = await parseCampaign(new TextEncoder().encode(each.campaign), undefined, { asks });
+    const campaign = await parseCampaign(new TextEncoder().encode(each.campaign), undefined, ADD_ONS);
     const answer = campaign.asked?.check(each.value) ?? each.value;
     const plaintext = draw(campaign, each.place, answer, await stream(each.seed, each.used), each.group ?? undefined);
     const [device, pairs] = [await signerOf(await pairOf(unhex(each.device))), each.ephemeral.map(unhex)];

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
 import { asks } from "../dist/asks.js";
+import { dummies } from "../dist/dummies.js";
 import { event, refusal } from "../dist/delivery.js";
 import { pairOf, signerOf } from "../dist/keys.js";
 import { Device, account, fileStore, httpTransport, inMemory, limit } from "../dist/node.js";
@@ -138,26 +139,65 @@ test("the values of a person are taken by name or in order, and a wrong one draw
   assert.deepEqual([state, report.length, typeof report[0]], ["accepted", 1, "bigint"]);
 });
 
-test("[asks] and tokens without their modules, and open answers for the shuffler, are left out by name", async () => {
+const SHUFFLED = { delta: 'delta = 1e-2\ntrust = "shuffler"' };
+const DUMMIES = `[dummies]\nepsilon = 1.0\ndelta = 1e-6\nvariance = "1715/4"\n`;
+
+test("[asks], tokens and dummies of the shuffler without their modules are left out by name", async () => {
   for (const [changes, ending] of [
     [{}, BODY],
     [{}, '[tokens]\nissuer = "https://issuer.example.org"\n'],
-    [{ name: 'name = "none"', epsilon: "", delta: 'delta = 1e-6\ntrust = "shuffler"' }, ""],
+    [SHUFFLED, `${DUMMIES}reach = 30\n`],
+    [{ name: 'name = "budget_laplace"' }, ""],
   ]) {
-    await assert.rejects(Device.open(await campaignFile(changes, undefined, ending), { store: inMemory() }), kind("unsupported"));
+    const opened = Device.open(await campaignFile(changes, undefined, ending), { store: inMemory() });
+    await assert.rejects(opened, (error) => error.kind === "unsupported" && /(^campaigns of budget_laplace are not in this package|^\[(\w+)\] needs dovetail-device\/\2)\.$/.test(error.message));
   }
 });
 
-test("several questions in one message and digits are left out by name", async () => {
-  const digits = BODY.replace('[{of = ["height"], rounding = "even", points = 2}, {of = ["weight"], rounding = "even", points = 2}]',
-    '[{of = ["height"], rounding = "digits", points = 9}]');
-  for (const [changes, ending, told] of [
-    [{ name: 'name = "joint"' }, BODY, /campaigns of joint are not/],
-    [{}, digits, /campaigns of digits are not/],
+test("where the shuffler's dummies alone hide answers a device asks for that trust, and pays for all symbols of a batch", async () => {
+  const open = { ...SHUFFLED, name: 'name = "none"', epsilon: "" };
+  const options = { transport: shuffler(), asks, dummies, now: () => START };
+  const several = BODY.replace("]]", "], [{of = [\"height\"], rounding = \"spline\", points = 3}]]");
+  const digits = BODY.replace('{of = ["height"], rounding = "even", points = 2}, {of = ["weight"], rounding = "even", points = 2}', '{of = ["height"], rounding = "digits", points = 9}');
+  for (const [k, ending, symbols, price] of [
+    [4, `${DUMMIES}reach = 30\n`, 1, 1],
+    [7, `${DUMMIES}reach = 30\n${several}`, 2, 2],
+    [6, `${DUMMIES}reaches = [30, 20]\n${digits}`, 2, 1],
   ]) {
-    const opened = Device.open(await campaignFile(changes, undefined, ending), { store: inMemory(), asks });
-    await assert.rejects(opened, (error) => error.kind === "unsupported" && told.test(error.message));
+    const [file, store] = [await campaignFile({ ...open, k: `k = ${k}` }, undefined, ending), inMemory()];
+    for (const trust of [undefined, "users"]) await assert.rejects(Device.open(file, { ...options, store, trust }), /trust: "shuffler"/);
+    await assert.rejects(Device.open(file, { ...options, store, trust: "shuffler", maxEpsilon: 700 }), /of epsilon Infinity/);
+    const made = await Device.open(file, { ...options, store, trust: "shuffler" });
+    const { report } = await made.submit(ending.includes("[asks]") ? [172, 68] : 3, { round: 1 });
+    assert.deepEqual([report.length, (await account(store)).spent], [symbols, price]);
   }
+  const krr = await campaignFile(SHUFFLED, undefined, `${DUMMIES}reach = 30\n`);
+  assert.equal((await (await Device.open(krr, { ...options, store: inMemory() })).submit(3, { round: 1 })).state, "accepted");
+});
+
+const TOGETHER = `[asks]
+question = "joint"
+[[asks.each]]
+question = "shares"
+values = [{name = "way", categories = ["walk", "bike", "car"]}]
+symbols = [[{of = ["way"], rounding = "list", points = 3}]]
+[[asks.each]]
+question = "number"
+values = [{name = "minutes", lower = 0, upper = 60}]
+`;
+const PARTS = 'parts = [{name = "krr", k = 3, epsilon = 0.1}, {name = "laplace", lower = 0, upper = 60, grid = 2, epsilon = 0.2}]';
+
+test("several questions are answered in one report, which costs their sum, and one wrong answer draws nothing", async () => {
+  const [store, transport] = [inMemory(), shuffler()];
+  const file = await campaignFile({ name: 'name = "joint"', k: PARTS, epsilon: "" }, undefined, TOGETHER);
+  const made = await Device.open(file, { store, transport, asks, now: () => START });
+  for (const wrong of [["walk"], ["walk", 61], ["run", 5], { way: "walk" }, { way: "walk", minutes: null }]) {
+    await assert.rejects(made.submit(wrong), kind("data"));
+  }
+  assert.equal((await account(store)).spent, 0);
+  const { state, report } = await made.submit({ minutes: 25, way: "bike" }, { round: 1 });
+  assert.deepEqual([state, transport.sent.length, report.length, report[0].length], ["accepted", 1, 1, 2]);
+  assert.equal((await account(store)).spent, 0.3);
 });
 
 test("owners are pinned, a signed hand-over is followed, and only where the person allows it", async () => {

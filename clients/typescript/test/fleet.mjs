@@ -3,11 +3,12 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { asks } from "../dist/asks.js";
+import { dummies } from "../dist/dummies.js";
 import { Device, inMemory, limit, obliviousTransport } from "../dist/index.js";
 import { makeKey, signerOf } from "../dist/keys.js";
 
 const [file, count] = [new Uint8Array(readFileSync(process.argv[2])), Number(process.argv[3])];
-const trust = process.argv[4] === "users" ? { trust: "users" } : {};
+const trust = ["users", "shuffler"].includes(process.argv[4]) ? { trust: process.argv[4] } : {};
 const keys = await Promise.all(Array.from({ length: count }, () => makeKey()));
 const names = keys.map(async (pair) => String((await signerOf(pair)).key));
 console.log(JSON.stringify(await Promise.all(names)));
@@ -18,7 +19,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     const by = relay ? { transport: obliviousTransport(relay) } : {};
     const store = { ...inMemory(), key: async () => pair };
     await limit(store, { total: 400, perQuestion: 400 });
-    return Device.open(file, { store, asks, ...trust, ...by });
+    return Device.open(file, { store, asks, dummies, ...trust, ...by });
   };
   devices ??= await Promise.all(keys.map(open));
   const states = {};

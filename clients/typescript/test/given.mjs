@@ -2,7 +2,12 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { asks } from "../dist/asks.js";
 import { raw } from "../dist/bytes.js";
+import { dummies } from "../dist/dummies.js";
+import { mechanism } from "../dist/mechanisms.js";
+import { Section } from "../dist/section.js";
+import { anonymousTokens } from "../dist/tokens.js";
 import { Words } from "../dist/words.js";
 
 export const FOLDER = new URL("../../../tests/device/vectors/", import.meta.url);
@@ -11,6 +16,14 @@ export const VECTORS = JSON.parse(readFileSync(new URL("twins.json", FOLDER), "u
 export const hex = (bytes) => Buffer.from(bytes).toString("hex");
 export const unhex = (text) => new Uint8Array(Buffer.from(text, "hex"));
 export { raw };
+
+/** What reads every campaign that this package can read. */
+export const ADD_ONS = { asks, dummies, tokens: anonymousTokens() };
+
+/** The mechanism of a table [randomizer]. */
+export function madeOf({ name, ...given }) {
+  return asks.mechanism(name, new Section("randomizer", given)) ?? mechanism(name, given);
+}
 
 /** The stream of a seed, and how many bytes of it are used. */
 export class Stream extends Words {

@@ -1,17 +1,18 @@
 /** Says of each line of its input what this package makes of it: a campaign file, or an answer of a shuffler. */
 
 import { createInterface } from "node:readline";
-import { asks } from "../dist/asks.js";
 import { charged, parseCampaign } from "../dist/campaign.js";
 import { VerifyingKey } from "../dist/keys.js";
 import { readAnswer } from "../dist/message.js";
-import { anonymousTokens } from "../dist/tokens.js";
-import { hex, unhex } from "./given.mjs";
+import { ADD_ONS, hex, unhex } from "./given.mjs";
+
+/** A table [asks] without settings, or each of several. */
+const told = ([question, settings, ...rest]) => (rest.length ? [question, ...rest] : [question, settings.map(told)]);
 
 async function judge({ campaign, header, wire, key }) {
   if (header !== undefined) return await readAnswer(header, unhex(wire), new VerifyingKey(unhex(key)));
   try {
-    const found = await parseCampaign(unhex(campaign), undefined, { tokens: anonymousTokens(), asks });
+    const found = await parseCampaign(unhex(campaign), undefined, ADD_ONS);
     const { mechanism, schedule, batch, promise } = found;
     return {
       id: found.id,
@@ -31,7 +32,8 @@ async function judge({ campaign, header, wire, key }) {
       endpoints: found.endpoints,
       ohttp: found.ohttp && [found.ohttp.relay, found.ohttp.pad, found.ohttp.keys.length],
       tokens: found.tokens && [found.tokens.issuer, found.tokens.url, found.tokens.keys],
-      asked: found.asked && [found.asked.count, ...found.asked.stated.filter((_, place) => place !== 1)], // but settings
+      asked: found.asked && [found.asked.count, found.asked.digits, ...told(found.asked.stated)],
+      added: found.added && found.added.stated,
       classes: found.classes.map((each) => [each.name, each.epsilon]),
     };
   } catch (error) {

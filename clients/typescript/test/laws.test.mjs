@@ -1,28 +1,41 @@
 /**
- * Reports follow the published laws: shares of 5,000 draws from a fixed stream, to within 6.5 standard errors (a false
- * alarm below 1e-10 for each share). The vectors say the same draw by draw; this says it where the reference is silent.
+ * Reports follow the published laws: shares of 5,000 draws from a fixed stream, with a false alarm below 1e-10 for each
+ * share by Chernoff's bound. The vectors say the same draw by draw; this says it where the reference is silent.
  */
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import { mechanism } from "../dist/mechanisms.js";
 import { SystemEntropy } from "../dist/words.js";
-import { Stream } from "./given.mjs";
+import { Section } from "../dist/section.js";
+import { ADD_ONS, Stream, madeOf } from "./given.mjs";
 
 const N = 5_000;
-const { exp } = Math;
+const LEAST = 1e-10;
+const { abs, cos, exp, log, sin, sqrt } = Math;
 
-/** How many standard errors the share of draws that `holds` is away from `p`. */
-function away(name, parameters, value, p, holds, seed = 77) {
-  const [made, words] = [mechanism(name, parameters), new Stream(new Uint8Array(32).fill(seed))];
+/** The share of what is drawn that `holds`. */
+function shareOf(draw, holds, seed = 77) {
+  const words = new Stream(new Uint8Array(32).fill(seed));
   let hits = 0;
-  for (let i = 0; i < N; i++) hits += Number(holds(made.randomize(value, words)));
-  return Math.abs(hits - N * p) / Math.sqrt(N * p * (1 - p));
+  for (let i = 0; i < N; i++) hits += Number(holds(draw(words)));
+  return hits / N;
 }
+
+/** At most the chance of a share of N draws as far from `p` as this one: Chernoff (1952), with relative entropy. */
+function chance(share, p) {
+  const part = (one, other) => (one ? one * log(one / other) : 0);
+  return 2 * exp(-N * (part(share, p) + part(1 - share, 1 - p)));
+}
+
+const reported = ({ name, ...given }, value, holds) => {
+  const made = madeOf({ name, ...given });
+  return shareOf((words) => made.randomize(value, words), holds);
+};
 
 const bit = (place) => (report) => Boolean(report[place >> 3] & (128 >> (place & 7)));
 const hash = ([a, b], value, g) => ((((a * value + b) % (1n << 64n)) >> 32n) * g) >> 32n;
-const laplace = (d, rate) => ((1 - exp(-rate)) / (1 + exp(-rate))) * exp(-rate * Math.abs(d));
+const laplace = (d, rate) => ((1 - exp(-rate)) / (1 + exp(-rate))) * exp(-rate * abs(d));
 const grid = { lower: 0, upper: 8, epsilon: 2, grid: 1 };
 const krr = (epsilon) => exp(epsilon) / (exp(epsilon) + 4);
 const CASES = [
@@ -45,13 +58,103 @@ const CASES = [
 
 for (const [name, parameters, value, p, holds] of CASES) {
   test(`${name} ${JSON.stringify(parameters)} has a share of ${p.toFixed(4)}`, () => {
-    assert.ok(away(name, parameters, value, p, holds) < 6.5);
+    assert.ok(chance(reported({ name, ...parameters }, value, holds), p) > LEAST);
   });
 }
 
 test("an epsilon that is off by a third is noticed", () => {
   const [name, parameters, value, , holds] = CASES[0];
-  assert.ok(away(name, { ...parameters, epsilon: 1.33 }, value, krr(1), holds) > 6.5);
+  assert.ok(chance(reported({ name, ...parameters, epsilon: 1.33 }, value, holds), krr(1)) < LEAST);
+});
+
+const keep = (k, epsilon) => exp(epsilon) / (exp(epsilon) + k - 1);
+const JOINT = { name: "joint", parts: [{ name: "krr", k: 3, epsilon: 1 }, { name: "krr", k: 2, epsilon: 0.5 }] };
+const PAIRS = [
+  [[2n, 1n], keep(3, 1) * keep(2, 0.5)],
+  [[0n, 1n], ((1 - keep(3, 1)) / 2) * keep(2, 0.5)],
+  [[2n, 0n], keep(3, 1) * (1 - keep(2, 0.5))],
+];
+
+for (const [pair, p] of PAIRS) {
+  test(`answers ${pair} to two questions come with the product of their chances, ${p.toFixed(4)}`, () => {
+    const holds = (report) => report.every((one, place) => one === pair[place]);
+    assert.ok(chance(reported(JOINT, [2, 1], holds), p) > LEAST);
+    const other = { ...JOINT, parts: JOINT.parts.map((part) => ({ ...part, epsilon: 3 })) };
+    assert.ok(chance(reported(other, [2, 1], holds), p) < LEAST, "other epsilons are noticed");
+  });
+}
+
+/** The inner product of a vector with the direction of a report, from the text of the reference: SplitMix64, Box-Muller. */
+function along(report, vector) {
+  const wrap = (x) => x & 0xffffffffffffffffn;
+  const mixed = (word) => {
+    word = wrap((word ^ (word >> 30n)) * 0xbf58476d1ce4e5b9n);
+    word = wrap((word ^ (word >> 27n)) * 0x94d049bb133111ebn);
+    return word ^ (word >> 31n);
+  };
+  const pairs = [1n, 2n].map((place) => mixed(wrap(mixed(report & ~1n) + place * 0x9e3779b97f4a7c15n)));
+  const polar = pairs.map((bits) => [sqrt(-2 * log((Number(bits & 0xffffffffn) + 0.5) / 2 ** 32)), Number(bits >> 32n) * ((2 * Math.PI) / 2 ** 32)]);
+  const normal = [...polar.map(([r, angle]) => r * cos(angle)), ...polar.map(([r, angle]) => r * sin(angle))];
+  return vector.reduce((sum, x, place) => sum + x * normal[place], 0) * (report & 1n ? -1 : 1);
+}
+
+test("a reported direction points along the vector as often as its law says, whatever its length", () => {
+  const given = { name: "closest_direction", d: 2, radius: 2, epsilon: 1.5, axes: 3 };
+  const p = (epsilon) => keep(6, epsilon) + (2 * (1 - keep(6, epsilon))) / 5; // the held one, or one of two other pairs
+  for (const [vector, lifted] of [[[1.2, -0.4], [0.6, -0.2, sqrt(0.6)]], [[0, 9], [0, 1, 0]], [[0, 0], [0, 0, 1]]]) {
+    const share = reported(given, vector, (report) => along(report, lifted) > 0);
+    assert.ok(chance(share, p(1.5)) > LEAST && chance(share, p(1)) < LEAST, String(vector));
+  }
+});
+
+/** A value from 0 to 1 that is rounded so, and what comes of it. */
+function rounded(part, held, holds, missing) {
+  const k = part.rounding === "digits" ? 9 : part.points;
+  const table = { question: "?", values: [{ name: "x", lower: 0, upper: 1, ...missing }], symbols: [[{ of: ["x"], ...part }]] };
+  const found = ADD_ONS.asks.read(new Section("asks", table), mechanism(k === 9 ? "none" : "krr", { k, ...(k !== 9 && { epsilon: 1 }) }), []);
+  const checked = found.check(held);
+  return shareOf((words) => found.answers(checked, words), holds);
+}
+
+const point = (place) => ([found]) => found === place;
+const ROUNDED = [
+  [{ rounding: "even", points: 5 }, 0.55, point(2), 0.8],
+  [{ rounding: "even", points: 5 }, 0.55, point(3), 0.2],
+  [{ rounding: "even", points: 5, of: ["x", "x"] }, 0.75, point(1), 1], // the square of 1/4 stands on the grid of 0 to 1/4
+  [{ rounding: "gaps", points: 6 }, 0.55, point(3), 0.2, { missing: "none" }],
+  [{ rounding: "gaps", points: 6 }, null, point(5), 1, { missing: "none" }],
+  [{ rounding: "digits", points: 27 }, 13.25 / 26, ([a, b, c]) => a === 2 && b === 4 && c === 7, 0.25],
+  [{ rounding: "digits", points: 27 }, 17.5 / 26, ([a, b, c]) => a === 0 && b === 3 && c === 8, 0.5], // 17 is 122, 18 is 200
+  // the weights of a quadratic spline: (1/2 - t)^2 / 2, 3/4 - t^2, (1/2 + t)^2 / 2; here t = .1, and at the ends 1/2 and -1/2
+  [{ rounding: "spline", points: 5 }, 1.6 / 3, point(1), 0.08],
+  [{ rounding: "spline", points: 5 }, 1.6 / 3, point(2), 0.74],
+  [{ rounding: "spline", points: 5 }, 1.6 / 3, point(3), 0.18],
+  [{ rounding: "spline", points: 5 }, 0, point(0), 0.5],
+  [{ rounding: "spline", points: 5 }, 0, point(1), 0.5],
+  [{ rounding: "spline", points: 5 }, 1, point(4), 0.5],
+  [{ rounding: "spline", points: 3 }, 0.9, point(2), 0.405],
+  [{ rounding: "spline", points: 3 }, 0.9, point(0), 0.005],
+];
+
+for (const [part, held, holds, p, missing] of ROUNDED) {
+  test(`${held} is rounded to one place of ${JSON.stringify(part)} in a share of ${p}`, () => {
+    assert.ok(chance(rounded(part, held, holds, missing), p) > LEAST);
+  });
+}
+
+test("a spline keeps the mean of what it rounds, and its square but for a quarter of a squared step", () => {
+  const [held, step] = [1.6 / 3, 1 / 3];
+  const shares = Array.from({ length: 5 }, (_, place) => rounded({ rounding: "spline", points: 5 }, held, point(place)));
+  const moment = (of) => shares.reduce((sum, share, place) => sum + share * of((place - 0.5) * step), 0);
+  assert.deepEqual([shares[0], shares[4]], [0, 0]); // so that all lies between 1/6 and 5/6
+  const far = (2 / 3) * sqrt(log(2 / LEAST) / (2 * N)); // Hoeffding (1963)
+  const square = held ** 2 + step ** 2 / 4;
+  assert.ok(abs(moment((x) => x) - held) < far && abs(moment((x) => x * x) - square) < far);
+  assert.ok(abs(0.5 ** 2 - square) > far, "always the nearest place is noticed");
+});
+
+test("a rounding by another law is noticed", () => {
+  assert.ok(chance(rounded({ rounding: "even", points: 4 }, 1.6 / 3, point(2)), 0.74) < LEAST);
 });
 
 test("where people send dummies they come at their rate, and the answer in either place", async () => {
@@ -63,8 +166,7 @@ test("where people send dummies they come at their rate, and the answer in eithe
     dummies += Number(!pair.includes(4n));
     first += Number(pair[0] === 2n && pair[1] === 4n);
   }
-  const within = (count, p) => Math.abs(count - N * p) / Math.sqrt(N * p * (1 - p)) < 6.5;
-  assert.ok(within(dummies, 0.75) && within(first, 0.125));
+  assert.ok(chance(dummies / N, 0.75) > LEAST && chance(first / N, 0.125) > LEAST);
 });
 
 test("the platform's bits are fair, in blocks of any length, and never come twice", () => {
@@ -72,7 +174,7 @@ test("the platform's bits are fair, in blocks of any length, and never come twic
   const bytes = words.bytes(200_000);
   let ones = 0;
   for (const byte of bytes) for (let left = byte; left; left &= left - 1) ones++;
-  assert.ok(Math.abs(ones - 800_000) / Math.sqrt(400_000) < 6.5);
+  assert.ok(abs(ones - 800_000) / sqrt(400_000) < 6.5); // a false alarm below 1e-10
   assert.ok(bytes.subarray(-100).some((byte) => byte), "the last block is drawn, too");
   assert.notEqual(words.word(), words.word());
   assert.equal(words.bits(0), 0n);

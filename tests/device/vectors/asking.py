@@ -12,16 +12,27 @@ from dovetail.core.question import QUESTIONS, Question
 from dovetail.question.distribution import Distribution
 from dovetail.question.number import Number
 from dovetail.question.shares import Shares
-from dovetail_protocol.asked import Asked, Value
+from dovetail_protocol.asked import Asked, AskedTogether, Value
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.exact_thresholds import Words
 
-USERS = {
+USERS: dict[str, Any] = {
     "randomizer": {"name": "none", "k": 4},
     "promise.trust": "users",
     "promise.assumed_honest": 90,
     "promise.assumed_dishonest": 10,
     "dummies": {"epsilon": 1.0, "delta": 1e-6, "rate": 0.75},
+}
+
+SHUFFLER: dict[str, Any] = {
+    "promise.trust": "shuffler",
+    "dummies": {"epsilon": 1.0, "delta": 1e-6, "variance": "1715/4", "reaches": [30, 20, 10, 7]},
+}
+DIGITS = {"digits": 4}  # in which a number is sent, by table
+TOGETHER: dict[str, tuple[str, dict[str, Any]]] = {  # what else is asked in one report: a table, and by what
+    "way": ("shares", {"name": "krr", "k": 3, "epsilon": 0.1}),
+    "minutes": ("as it is", {"name": "laplace", "lower": -1.0, "upper": 3.0, "epsilon": 0.2, "grid": 0.25}),
+    "first": ("covariance 0", {"name": "unary", "k": 9, "epsilon": 1.5}),
 }
 
 ASKED: dict[str, tuple[Question, int | None]] = {
@@ -30,35 +41,47 @@ ASKED: dict[str, tuple[Question, int | None]] = {
     "bins": (Distribution(0.1, 7.7, bins=60, levels=3), None),
     "grid": (Number(-1.0, 3.0), 7),
     "as it is": (Number(-1.0, 3.0), None),
+    "digits": (Number(-1.0, 3.0), None),
     **{
         f"{kind.name} {place}": (one, None)
         for kind in QUESTIONS
-        if not kind.of_arrays
         for place, one in enumerate(getattr(kind, "examples", tuple)())
     },
 }
 
 
-def _table(name: str) -> Asked:
+def _table(name: str, private: str = "first") -> Asked | AskedTogether:
+    if name == "joint":
+        return AskedTogether(tuple(_one(table, private) for private, (table, _) in TOGETHER.items()))
+    return _one(name, private)
+
+
+def _one(name: str, private: str) -> Asked:
     question, k = ASKED[name]
-    return asked_of(question, private="first", settings={}, k=k)
+    return asked_of(question, private=private, settings={}, k=k, digits=DIGITS.get(name, 0))
 
 
 def campaign_about(name: str) -> dict[str, Any]:
     """A campaign with this table."""
-    asked = _table(name)
-    if not asked.symbols:
+    asked, taker = _table(name), dict[str, Any]()
+    if isinstance(asked, AskedTogether):
+        taker = {"name": "joint", "parts": [by for _, by in TOGETHER.values()]}
+    elif asked.values[0].length:
+        taker = {"name": "closest_direction", "d": asked.values[0].length, "radius": 1.5, "epsilon": 2.0, "axes": 3}
+    elif not asked.symbols:
         taker = {"name": "laplace", "lower": -1.0, "upper": 3.0, "epsilon": 1.0, "grid": 0.25}
-    elif len(asked.symbols) == 1:
+    elif asked.sent == 1 and not asked.digits:
         taker = {"name": "krr", "k": asked.size, "epsilon": 1.0}
     else:
         taker = {"name": "none", "k": asked.size}
-    return _among({"asks": asked.stated(), "randomizer": taker})
+    return _among({"asks": asked.stated(), "randomizer": taker}, name)
 
 
-def _among(asking: dict[str, Any]) -> dict[str, Any]:
-    """Among dummies of people where nothing is randomized."""
-    return {**USERS, **asking} if asking["randomizer"]["name"] == "none" else asking
+def _among(asking: dict[str, Any], name: str) -> dict[str, Any]:
+    """Among dummies of people, or of the shuffler, where nothing is randomized."""
+    if asking["randomizer"]["name"] != "none":
+        return asking
+    return {**(SHUFFLER if name in DIGITS else USERS), **asking}
 
 
 def answered(name: str, words: Words) -> dict[str, Any]:
@@ -74,6 +97,8 @@ def answered(name: str, words: Words) -> dict[str, Any]:
 def _held(value: Value, place: int) -> Any:
     """Any category; both ends and the middle of a range, and no answer where there may be none, before others."""
     drawn = int.from_bytes(bytes_of(f"{value.name} {place}", 8))
+    if value.length:
+        return [0.0 if place == 0 else drawn / 2.0**63 - 1.0 + number / 3 for number in range(value.length)]
     if value.categories:
         return value.categories[drawn % len(value.categories)]
     if value.missing and place == 5:
@@ -92,13 +117,13 @@ def misasked(name: str, *changes: Any) -> dict[str, Any]:
         for step in way:
             place = place[int(step) if step.isdigit() else step]
         if value is ...:
-            del place[last]
+            del place[int(last) if last.isdigit() else last]
         elif last == "+":
             place.append(value)
         else:
             place[int(last) if last.isdigit() else last] = value
     try:
-        campaign(_among(asking))
+        campaign(_among(asking, name))
     except ConfigError:
         return asking
     raise AssertionError(f"{name} may be changed by {changes}")
@@ -138,6 +163,36 @@ MISASKED: list[tuple[Any, ...]] = [
     ("correlation 0", "symbols.0.0.points", 2, "randomizer.k", 8),
     ("nonresponse 0", "symbols.0.0.points", 2, "randomizer.k", 2),
     ("covariance 0", "symbols.0.0.points", 1 << 24, "randomizer.k", 3 << 24),
+    ("digits", "symbols.0.0.points", 80), ("digits", "symbols.0.0.points", 27), ("digits", "randomizer.k", 81),
+    ("digits", "randomizer", {"name": "krr", "k": 12, "epsilon": 1.0}), ("digits", "symbols.0.0.of", ["first"] * 2),
+    ("digits", "symbols.+", [{"of": ["first"], "rounding": "digits", "points": 81}], "randomizer.k", 24),
+    ("digits", "symbols.0.+", {"of": ["first"], "rounding": "even", "points": 2}, "randomizer.k", 162),
+    ("digits", "symbols.0.0.points", 1, "randomizer.k", 3), ("shares", "symbols.0.0.rounding", "digits"),
+    ("vector 0", "values.0.length", 4), ("vector 0", "values.0.length", 0), ("vector 0", "values.0.length", 1.5),
+    ("vector 0", "values.0.length", (1 << 16) + 1), ("vector 0", "values.0.lower", 0.0),
+    ("vector 0", "values.+", {"name": "other", "length": 3}), ("vector 0", "values.0.categories", ["a", "b"]),
+    ("vector 0", "symbols.+", [{"of": ["first"], "rounding": "even", "points": 3}]),
+    ("vector 0", "randomizer.d", 2), ("vector 0", "randomizer.d", 0), ("vector 0", "randomizer.radius", 0.0),
+    ("vector 0", "randomizer.axes", 4097), ("vector 0", "randomizer.axes", 0), ("vector 0", "randomizer.more", 1),
+    ("vector 0", "randomizer.d", 1 << 16, "values.0.length", 1 << 16, "randomizer.axes", 256),
+    ("vector 0", "randomizer.epsilon", 1e-300), ("vector 0", "randomizer", {"name": "krr", "k": 3, "epsilon": 1.0}),
+    ("as it is", "values.0", {"name": "first", "length": 3}),
+    ("joint", "question", "shares"), ("joint", "settings", {}), ("joint", "values", []), ("joint", "symbols", []),
+    ("joint", "each", ...), ("joint", "each", 3), ("joint", "each", [3]), ("joint", "each", []),
+    ("joint", "each.0.question", ...), ("joint", "each.0.more", 1), ("joint", "each.1.values.0.name", "way"),
+    ("joint", "each.1", {"question": "vector", "values": [{"name": "minutes", "length": 3}]}),
+    ("joint", "each.1.values.0.upper", 3.5), ("joint", "each.0.symbols", []),
+    ("joint", "each.0.symbols.+", [{"of": ["way"], "rounding": "list", "points": 3}]),
+    ("joint", "randomizer.parts.+", {"name": "krr", "k": 3, "epsilon": 1.0}), ("joint", "randomizer.epsilon", 1.8),
+    ("joint", "randomizer.parts", []), ("joint", "randomizer.parts", 3), ("joint", "randomizer.parts", [3]),
+    ("joint", "randomizer.parts", ...), ("joint", "randomizer.parts.0.k", 4),
+    ("joint", "randomizer.parts.0.name", ...),
+    ("joint", "randomizer.parts.0", {"name": "none", "k": 3}), ("joint", "randomizer.parts.0.epsilon", 0.0),
+    ("joint", "randomizer.parts.0", {"name": "joint", "parts": []}), ("joint", "randomizer.parts.0.name", "gauss"),
+    ("joint", "randomizer.parts.0", {"name": "closest_direction", "d": 3, "radius": 1.0, "epsilon": 1.0, "axes": 2}),
+    ("joint", "randomizer", {"name": "krr", "k": 3, "epsilon": 1.0}), ("joint", "randomizer.categories", ["a", "b"]),
+    ("shares", "randomizer", {"name": "joint", "parts": [{"name": "krr", "k": 3, "epsilon": 1.0}] * 2}),
+    ("joint", "randomizer.parts", [{"name": "krr", "k": 3, "epsilon": 1.0}], "each.1", ..., "each.1", ...),
 ]  # fmt: skip
 UNANSWERED: list[tuple[str, Any]] = [
     ("grid", 3.5), ("grid", "1"), ("grid", True), ("grid", None), ("grid", []), ("grid", [1, 2]), ("grid", [[1]]),
@@ -145,7 +200,13 @@ UNANSWERED: list[tuple[str, Any]] = [
     ("covariance 0", [1]), ("covariance 0", [1, 0.5, 0.5]), ("covariance 0", {"first": 1}),
     ("covariance 0", [1, "0.5"]),
     ("shares", "d"), ("shares", 3), ("shares", 1.5), ("shares", None), ("shares", True), ("nonresponse 0", "nothing"),
-    ("nonresponse 0", -1), ("tables 0", ["a", "M"]), ("tables 0", ["a", "M", "rich"]),
+    ("nonresponse 0", -1), ("tables 0", ["a", "M"]), ("tables 0", ["a", "M", "rich"]), ("digits", 3.5),
+    ("vector 0", 1.0), ("vector 0", [1.0]), ("vector 0", [1, 2]), ("vector 0", [1, 2, 3, 4]),
+    ("vector 0", [1, 2, "3"]),
+    ("vector 0", [1, 2, True]), ("vector 0", [1, 2, None]), ("vector 0", {"first": 1}), ("vector 0", "123"),
+    ("vector 0", [[1, 2, 3], [1, 2, 3]]), ("vector 0", {"first": {"0": 1, "1": 2, "2": 3, "length": 3}}),
+    ("joint", ["a", 0.5, 1]), ("joint", ["a", 0.5, 1, 0.5, 1]), ("joint", {"way": "a"}), ("joint", ["a", 0.5, 1, 7]),
+    ("joint", ["d", 0.5, 1, 0.5]), ("joint", "a"), ("joint", None),
 ]  # fmt: skip
 
 

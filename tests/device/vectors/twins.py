@@ -11,6 +11,7 @@ writes `twins.json`, and `delivery_table.ts` of the TypeScript client from the m
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +33,7 @@ from dovetail_protocol.binary_http import BinaryResponse, padded
 from dovetail_protocol.campaign import _DOMAIN, SIGNED, Campaign
 from dovetail_protocol.errors import DataError, DovetailError, ParameterError
 from dovetail_protocol.exact_thresholds import Words, exp_bracket, krr_masses
+from dovetail_protocol.joint import Joint
 from dovetail_protocol.keys import OpeningKey, SigningKey, VerifyingKey, text
 from dovetail_protocol.mechanism import Mechanism, stated_in_full
 from dovetail_protocol.messages import (
@@ -98,6 +100,9 @@ DRAWN: list[tuple[str, dict[str, Any], int]] = [
     ("window", {"lower": 0.0, "upper": 50.0, "epsilon": 2.0, "grid": 0.5, "window": 60}, 40),
     ("window", {"lower": -1.0, "upper": 1.0, "epsilon": 0.5, "grid": 2 / 65536, "window": 40000}, 20),
     ("window", {"lower": 0.0, "upper": 1.0, "epsilon": 30.0, "grid": 1.0, "window": 1}, 8),
+    ("closest_direction", {"d": 1, "radius": 1.0, "epsilon": 2.0, "axes": 1}, 6),
+    ("closest_direction", {"d": 4, "radius": 2.5, "epsilon": 0.5, "axes": 5}, 8),
+    ("closest_direction", {"d": 31, "radius": 1e-3, "epsilon": 700.0, "axes": 40}, 6),
 ]
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -176,7 +181,9 @@ def vectors() -> dict[str, Any]:
         "questions": [[question, question_key(question)] for question in QUESTIONS],
         "campaigns": _campaigns(),
         "messages": [_message(*each) for each in MESSAGES],
-        "asked": [asking.answered(name, Stream(bytes([place]) * 32)) for place, name in enumerate(asking.ASKED)],
+        "asked": [
+            asking.answered(name, Stream(bytes([place]) * 32)) for place, name in enumerate([*asking.ASKED, "joint"])
+        ],
         "misasked": [asking.misasked(*each) for each in asking.MISASKED],
         "unanswered": [asking.unanswered(*each) for each in asking.UNANSWERED],
         "tokens": [_token(*each) for each in TOKENS],
@@ -211,7 +218,9 @@ def _draws(name: str, parameters: dict[str, Any], count: int, *, seed: int) -> d
     kind, words = stated_in_full(name, **parameters), Stream(bytes([seed]) * 32)
     k: int | None = getattr(kind, "k", None)
     lower, upper = getattr(kind, "lower", 0.0), getattr(kind, "upper", 0.0)
-    values = [v % k for v in SYMBOLS] if k else [lower + part * (upper - lower) for part in NUMBERS]
+    values: list[Any] = [v % k for v in SYMBOLS] if k else [lower + part * (upper - lower) for part in NUMBERS]
+    if d := getattr(kind, "d", 0):
+        values = [[scale * math.cos(place) for place in range(d)] for scale in (0.0, 1e300, 0.001, 3.0)]
     drawn = []
     for place in range(count):
         value = values[place % len(values)]
@@ -252,6 +261,38 @@ def _kind(name: str) -> Mechanism:
 CLASSES = {"randomizer.epsilon": 2.0, "classes": {"careful": 0.5, "usual": 1.0, "open-handed": 2.0}}
 GATEWAY = OpeningKey("x25519", bytes_of("gateway", 32))
 ROUTE = {"relay": "https://relay.example.org:8403/x", "keys": [str(GatewayKey.of(GATEWAY))], "pad": 448}
+ADDED: dict[str, Any] = {"promise.trust": "shuffler", "dummies": {"epsilon": 1.0, "delta": 1e-6, "reach": 30}}
+SPARSE: dict[str, Any] = {"epsilon": 1.0, "kept": 0.25, "more": 0.0625}
+ORDERED: dict[str, Any] = {
+    "shuffler": "mallows",
+    "alpha": 1.0,
+    "public": "slots.csv",
+    "public_sha256": "ab" * 32,
+    "groups": {"distance": "place"},
+    "points": 3,
+}
+
+
+def _together(*epsilons: float, second: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Shares, one for each epsilon, in one report; the second question takes a number where its randomizer does."""
+    parts: list[dict[str, Any]] = [{"name": "krr", "k": 2, "epsilon": each} for each in epsilons]
+    each: list[dict[str, Any]] = [
+        {
+            "question": "shares",
+            "values": [{"name": f"q{place}", "categories": ["a", "b"]}],
+            "symbols": [[{"of": [f"q{place}"], "rounding": "list", "points": 2}]],
+        }
+        for place in range(len(epsilons))
+    ]
+    if second is not None:
+        parts[1] = second
+        each[1] = {
+            "question": "number",
+            "values": [{"name": "q1", "lower": second["lower"], "upper": second["upper"]}],
+        }
+    return {"randomizer": {"name": "joint", "parts": parts}, "asks": {"question": "joint", "each": each}}
+
+
 TAKEN: list[dict[str, Any]] = [
     {},
     {
@@ -276,24 +317,21 @@ TAKEN: list[dict[str, Any]] = [
     {"ohttp": ROUTE},
     *({"randomizer": {"name": name, **MECHANISMS[name]}} for name in MECHANISMS if name != "budget_laplace"),
     asking.campaign_about("correlation 0"),
+    {**asking.campaign_about("digits"), "promise.device_budget": 1.0},
+    asking.campaign_about("vector 0"),
+    {**asking.campaign_about("joint"), "ohttp": {**ROUTE, "pad": 512}, "groups.names": ["north", "south"]},
+    *(_together(*each) for each in [(0.1, 0.2), (0.1, 0.20000000000000001665), (700.0, 1e-4, 1.1), (1 / 3, 1e-7)]),
+    *({**ADDED, "dummies": {**ADDED["dummies"], "variance": text}} for text in ("1715/4", "7", "9007199254740991/2")),
+    {**ADDED, "randomizer": {"name": "none", "k": 4, "categories": list("abcd")}},
+    {**ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": SPARSE, "promise.authentication": "none"},
+    {**asking.campaign_about("tables 0"), **ADDED, "promise.delta": 3e-6},
+    {"shuffle": ORDERED, "batch.small": "drop"},
     {**asking.campaign_about("tables 0"), "ohttp": {**ROUTE, "pad": 2048}},
     {**asking.campaign_about("covariance 0"), "randomizer": {"name": "unary", "k": 9, "epsilon": 1.5}},
 ]
 LEFT_OUT: list[dict[str, Any]] = [  # the reference takes them, this package refuses them by name
     {"randomizer": {"name": "budget_laplace", **MECHANISMS["budget_laplace"]}},
-    {
-        "randomizer": {"name": "closest_direction", "d": 3, "radius": 1.0, "epsilon": 2.0, "axes": 2},
-        "asks": {"question": "vector", "settings": {}, "values": [{"name": "profile", "length": 3}], "symbols": []},
-    },
-    {
-        "shuffle": {
-            "shuffler": "mallows",
-            "alpha": 1.0,
-            "public": "slots.csv",
-            "public_sha256": "ab" * 32,
-            "groups": {"distance": "place"},
-        }
-    },
+    _together(1.0, 2.0, second={"name": "budget_laplace", **MECHANISMS["budget_laplace"]}),
 ]
 MORE_WRONG: list[dict[str, Any]] = [
     {"__proto__": {"x": 1}},
@@ -333,6 +371,89 @@ MORE_WRONG: list[dict[str, Any]] = [
     {**CLASSES, "precision": {"beta": 0.1, "rho": 0.9}},
     {**CLASSES, "promise.device_budget": 1.5},
     {**CLASSES, "randomizer": {"name": "hadamard", "k": 4, "epsilon": 2.0}},
+    *(
+        {**ADDED, "dummies": {**ADDED["dummies"], "variance": text}}
+        for text in (
+            "2/4",
+            "5/1",
+            "0",
+            "0/2",
+            "1.5",
+            "-1/2",
+            "+1",
+            "03",
+            "1/07",
+            "1/2/3",
+            " 1",
+            "1_0",
+            "9007199254740992",
+            5,
+            "",
+        )
+    ),
+    {**ADDED, "dummies": {**ADDED["dummies"], "variance": "1/9007199254740992"}},
+    {**ADDED, "dummies": {**ADDED["dummies"], "reaches": [30]}},
+    {**ADDED, "dummies": {**ADDED["dummies"], "kept": 0.5}},
+    {**ADDED, "dummies": SPARSE},
+    *(
+        {**ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": {**SPARSE, **change}}
+        for change in (
+            {"kept": 1 / 3},
+            {"kept": 1.5},
+            {"more": 0.0},
+            {"more": "1"},
+            {"delta": 1e-6},
+            {"reach": 3},
+            {"variance": "1"},
+        )
+    ),
+    {**ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": {"epsilon": 1.0, "kept": 0.5}},
+    {**ADDED, "randomizer": {"name": "none", "k": 4}, "promise.delta": 1e-7},
+    {**ADDED, "randomizer": {"name": "unary", "k": 4, "epsilon": 1.0}},
+    {**asking.campaign_about("tables 0"), **ADDED, "promise.delta": 2.9e-6},
+    {**asking.campaign_about("tables 0"), **ADDED, "promise.delta": 3e-6, "promise.device_budget": 2.9},
+    *(
+        {**asking.campaign_about("digits"), "dummies": {**asking.SHUFFLER["dummies"], **change}}
+        for change in (
+            {"reaches": [30, 20, 10]},
+            {"reaches": [30, 20, 10, 0]},
+            {"reaches": [30, 20, 10, 2.5]},
+            {"reaches": 30},
+            {"reach": 30},
+            {"variance": 3},
+            {"reaches": ["30"] * 4},
+            {"reaches": []},
+            {"kept": 0.5},
+        )
+    ),
+    {**asking.campaign_about("digits"), "dummies": {"epsilon": 1.0, "delta": 1e-6, "reaches": [30, 20, 10, 7]}},
+    {**asking.campaign_about("digits"), **ADDED},
+    {**asking.campaign_about("digits"), **USERS},
+    {**asking.campaign_about("digits"), "groups.names": ["a"]},
+    {**USERS, "dummies": {**USERS["dummies"], "variance": "3"}},
+    {**USERS, "dummies": SPARSE},
+    *(
+        {"shuffle": {**ORDERED, key: value}}
+        for key, value in [("groups", {}), ("alpha", -1.0), ("public", 3), ("public_sha256", "ab")]
+    ),
+    *(
+        {"shuffle": ORDERED, **change}
+        for change in [
+            {"groups.names": ["a"]},
+            {"batch.small": "merge"},
+            {"batch.late": "next"},
+            {"promise.authentication": "none"},
+            ADDED,
+            USERS,
+            CLASSES,
+        ]
+    ),
+    {"randomizer": {"name": "closest_direction", "d": 3, "radius": 1.0, "epsilon": 2.0, "axes": 2}},
+    {"randomizer": _together(1.0, 2.0)["randomizer"]},
+    {**_together(1.0, 2.0), "promise.device_budget": 2.9},
+    {**_together(*[0.1] * 17)},
+    {**_together(1.0, 2.0), **ADDED},
+    {**_together(1.0, 2.0), "classes": {"one": 1.0, "two": 3.0}},
     {"ohttp": ROUTE, "endpoints": {"http": "https://example.org"}},
     {"ohttp": {**ROUTE, "keys": []}},
     {"ohttp": {**ROUTE, "keys": [str(GatewayKey.of(GATEWAY))[:-1] + "C"]}},
@@ -385,6 +506,12 @@ def _campaigns() -> list[dict[str, Any]]:
     return found
 
 
+def left_out(made: Campaign) -> bool:
+    """True if the reference takes a campaign of a kind that this package refuses by name."""
+    parts = made.mechanism.parts if isinstance(made.mechanism, Joint) else (made.mechanism,)
+    return made.suite != "x25519" or any(part.name == "budget_laplace" for part in parts)
+
+
 def _judged(signed: bytes, trusted: bytes | None) -> dict[str, Any]:
     """What the reference says of a file."""
     case: dict[str, Any] = {"file": signed.decode("latin-1")} if b"\xff" in signed else {"file": signed.decode()}
@@ -394,8 +521,7 @@ def _judged(signed: bytes, trusted: bytes | None) -> dict[str, Any]:
         made = Campaign.parse(signed, None if trusted is None else VerifyingKey(trusted))
     except DovetailError:
         return case
-    left_out = made.mechanism.name in ("budget_laplace", "closest_direction") or (made.open and not made.sent)
-    if left_out or made.order_private or made.suite != "x25519":
+    if left_out(made):
         return {**case, "left_out": True}
     start, expires = made.schedule.start, made.expires
     told = {
@@ -434,6 +560,10 @@ MESSAGES: list[tuple[dict[str, Any], str, int, Any, str | None, int]] = [
     (asking.campaign_about("covariance 0"), "krr", 12, [9.5, 0.125], None, 0),
     (asking.campaign_about("tables 0"), "krr", 13, {"income": "high", "first": "b", "sex": "F"}, None, 0),
     (asking.campaign_about("as it is"), "krr", 14, 2.6, None, 0),
+    (asking.campaign_about("digits"), "krr", 15, 2.6, None, 0),
+    (asking.campaign_about("vector 0"), "krr", 16, [0.5, -1.25, 7], None, 0),
+    (asking.campaign_about("joint"), "krr", 17, ["b", 0.7, 9.5, 0.125], None, 0),
+    ({**ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": SPARSE}, "krr", 18, 3, None, 0),
 ]
 
 
