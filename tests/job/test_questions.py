@@ -72,7 +72,7 @@ def evaluated(collection: QuestionsCollection, q: int, reports: Any, *, known: b
     part = collection.parts[q]
     return evaluate_question(
         part, part.noise.tally(reports), NOT_GROUPED, part.question.truth(part.survey.values) if known else None,
-        drawn=collection.ask == "one", wanted=EstimateSection(), provenance="simulation",
+        drawn=len(reports) if collection.ask == "one" else None, wanted=EstimateSection(), provenance="simulation",
     )  # fmt: skip
 
 
@@ -162,7 +162,8 @@ def test_the_answer_to_a_drawn_question_is_the_persons_own() -> None:
     for seed in range(3):
         (message,) = collection.messages
         values = [part.survey.values for part in collection.parts]
-        sent = message.send(values, collection.parts[0].people, one_door(simulation(seed)))
+        asked = draw_questions(collection.n, collection.weights, simulation(seed))
+        sent = message.send(values, collection.parts[0].people, one_door(simulation(seed)), asked)
         drawn, made = sent["drawn"], message.columns(sent)
         assert 100 < np.count_nonzero(drawn) < 300  # 200 on average, standard deviation 10
         for q, name in enumerate(made.columns):
@@ -307,8 +308,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (asked("all", SECRET, {**HOURS, "weight": 2}), "`weight` goes with `ask` = \"one\""),
     (asked("one", SECRET, {**HOURS, "weight": 0}), "`weight` must be a whole number, 1 to 1,000, got 0"),
     (asked("all", SECRET, {**TOWN, "by": "age", "epsilons": {"20": 1.0}}), "column 'age' is not listed in `public`"),
-    (asked("one", SECRET, {**TOWN, "by": "age", "epsilons": {"20": 1.0}}, data={"public": ["age"]}),
-     "an epsilon by class goes with answers that are sent by themselves"),
+    (asked("joint", SECRET, {**TOWN, "by": "age", "epsilons": {"20": 1.0}}, data={"public": ["age"]}),
+     "an epsilon by class hides one answer: amplification of a mixture"),
     (asked("all", data={"private": "secret"}), r"\[data\] private does not go with .* give `column` in each of them"),
     (asked("all", data={"lower": 0.0}), r"\[data\] lower does not go with .* give `lower` in each of them"),
     (asked("all", data={"public": ["age"]}), r"\[data\] public does not go with \[\[questions\]\]"),
@@ -390,18 +391,21 @@ PAIR: dict[str, Any] = {
 @EXHAUST
 @pytest.mark.parametrize("trust", ["shuffler", "users"])
 def test_a_plan_of_questions_behind_dummies_is_what_run_says(trust: str) -> None:
-    """Dummies go with answers that are sent by themselves: one way is left, and covariances say their own error."""
+    """Whatever the file says of `ask`; covariances say their own error."""
     open_ones = [{key: value for key, value in SECRET.items() if key != "epsilon"}, PAIR]
-    given = asked("all", *open_ones, promise={"trust": trust, "epsilon": 4.0, "delta": 1e-2})
-    settings = parse_questions(given)
-    (way,) = plan_questions(settings, 600)
-    report = run(given, table=survey())
-    assert isinstance(report.evaluation.central, CentralDP)
-    assert (way.ask, way.central.epsilon) == ("all", report.evaluation.central.epsilon)
-    assert [one.measure for one in way.questions] == ["share", "covariance"]
-    for one, planned in zip(report.document()["questions"], way.questions, strict=True):
-        error = one["estimates"]["overall"]["standard_error"][-1]
-        assert 0.2 * planned.accuracy.standard_error < error < 1.1 * planned.accuracy.standard_error
+    promise = {"trust": trust, "epsilon": 4.0, "delta": 1e-2}
+    ways = {way.ask: way for way in plan_questions(parse_questions(asked("all", *open_ones, promise=promise)), 600)}
+    other = plan_questions(parse_questions(asked("one", *open_ones, promise=promise)), 600)
+    assert other == tuple(ways.values())
+    for ask in ("all", "one"):
+        given = asked(ask, *open_ones, promise=promise)
+        report, way = run(given, table=survey()), ways[ask]
+        assert isinstance(report.evaluation.central, CentralDP)
+        assert way.central.epsilon == report.evaluation.central.epsilon
+        assert [one.measure for one in way.questions] == ["share", "covariance"]
+        for one, planned in zip(report.document()["questions"], way.questions, strict=True):
+            error = one["estimates"]["overall"]["standard_error"][-1]
+            assert 0.2 * planned.accuracy.standard_error < error < 1.1 * planned.accuracy.standard_error
 
 
 @EXHAUST
@@ -460,7 +464,7 @@ def test_the_command_line_plans_several_questions(tmp_path: Path, monkeypatch: p
     )
     Path("trusting.toml").write_text(trusting + '[promise]\ntrust = "shuffler"\nepsilon = 1.0\n')
     behind = json.loads(runner.invoke(app, ["plan-questions", "trusting.toml", "--n", "1e4", "--json"]).output)
-    assert [*behind["ways"]] == ["all"] and behind["ways"]["all"]["questions"][0]["epsilon0"] == "inf"
+    assert [*behind["ways"]] == ["all", "one"] and behind["ways"]["all"]["questions"][0]["epsilon0"] == "inf"
     assert behind["honest"] == 10_000 and not any("assumed honest" in note for note in behind["notes"])
     shown = runner.invoke(app, ["plan-questions", "asked.toml", "--n", "1e4"]).output
     assert "± secret" in shown and "one each, drawn" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final
@@ -17,6 +18,7 @@ from dovetail.core.extras import no_columns, pl
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.missing import Missing
 from dovetail.core.registry import Declared, Registry
+from dovetail.core.special import binomial_cdf
 from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports, Shuffler
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 Weights = NDArray[np.float64]  # (m, k): m weighted sums of shares
 Promise = TypeVar("Promise", LocalDP, CentralDP)
+DOUBT = 0.01  # of delta: that fewer people draw a question than its promise counts on
+CDF_SLACK = 1.0 + 1e-9  # more than a binomial probability is off
 NO_VECTORS = {"vector": "it hides answers of a list, and of vectors there are too many to be listed"}
 
 
@@ -52,6 +56,20 @@ class People:
     def trusted(self) -> int:
         """How many are assumed honest."""
         return self.n if self.honest is None else min(self.honest, self.n)
+
+
+def fewest_drawn(n: int, chance: float, doubt: float, *, herself: bool = True) -> int:
+    """How many of n people draw a question with this `chance` each, at least, but with probability `doubt`.
+
+    Who is promised something has drawn it for certain; without `herself` all of them are others.
+
+    >>> fewest_drawn(1000, 0.5, 1e-6), fewest_drawn(1, 0.5, 1e-6), fewest_drawn(10, 0.5, 1e-6, herself=False)
+    (426, 1, 0)
+    """
+    others = n - herself
+    return herself + bisect_left(
+        range(others), True, key=lambda x: float(binomial_cdf(x, others, chance)) * CDF_SLACK > doubt
+    )
 
 
 @final
@@ -106,6 +124,7 @@ class Noise(Declared):
     fresh_orders: ClassVar[str] = ""  # why it goes with no order that tells something; empty where it may
     by_devices: ClassVar[bool] = False  # whether devices alone add it, all by one law: answers may share a message
     bounds_sums: ClassVar[bool] = False  # whether `reach` is known
+    apart: ClassVar[str] = ""  # why it hides no report with several answers; empty where one may be hidden
 
     @property
     def symbols(self) -> int:
@@ -264,6 +283,16 @@ class Noise(Declared):
     def more(self, people: People, n: int) -> People:
         """So many people like these."""
         return People(n, honest=None if people.honest is None else max(1, people.honest * n // people.n))
+
+    @property
+    def counts_on_people(self) -> bool:
+        """Whether its promise rests on how many people there are."""
+        return True
+
+    def fewest(self, people: People, chance: float, doubt: float) -> People:
+        """The fewest of these people who draw a question with this `chance`, but with probability `doubt`."""
+        honest = None if people.honest is None else fewest_drawn(people.trusted, chance, doubt)
+        return People(fewest_drawn(people.n, chance, doubt), honest=honest)
 
     def check(self, people: People) -> None:
         """ConfigError for what its settings say of these people and cannot be meant."""

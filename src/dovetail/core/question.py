@@ -55,6 +55,7 @@ class Question(Declared):
     unsent: ClassVar[str] = ""  # why no device of a campaign can answer it; empty where one may
     takes_gaps: ClassVar[bool] = False  # whether a person without a number answers, too: values are NaN then
     several: ClassVar[bool] = False  # whether a person always answers with several symbols
+    of_samples: ClassVar[bool] = True  # whether it says how far off everybody's numbers are, where only some answer
     drowns: ClassVar[bool] = True  # whether a release of which noise leaves nothing is refused, and not only told
     bounds_sums: ClassVar[bool] = False  # whether intervals need how far a sum of shares may be off, `Noise.reach`
 

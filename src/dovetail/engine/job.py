@@ -141,10 +141,10 @@ class Job:
 
     def parts(self, n: int) -> tuple[Part, ...]:
         """Every question, and what hides the answers of n people to it."""
-        several = len(self.each) > 1
+        several, chances = len(self.each) > 1, getattr(self.asked, "chances", (1.0,))
         return tuple(
-            Part(question, build_noise(config, question, n=n), config.data.private if several else "")
-            for config, question in zip(self.each, self.questions, strict=True)
+            Part(question, build_noise(config, question, n=n, chance=chance), config.data.private if several else "")
+            for config, question, chance in zip(self.each, self.questions, chances, strict=True)
         )
 
     @cached_property

@@ -25,7 +25,7 @@ from dovetail.engine.processes import Blobs, Engine, Summary
 from dovetail.engine.processes import TaskSource as Source
 from dovetail.engine.publication import digest_of, need_memory
 from dovetail.engine.rows import Prints, Reader, Rows, Sealer, Secret, in_words, low_words
-from dovetail.job.messages import Message, Part, Tallies, count
+from dovetail.job.messages import Drawn, Message, Part, Tallies, count, draw_questions
 from dovetail.ledger.files import write_whole
 from dovetail.table.reader import in_several_rows
 
@@ -98,7 +98,7 @@ class UnpackPeople:
 
 def add_totals(totals: list[dict[str, Any]]) -> Summary:
     """Totals of several batches."""
-    counted = {name: Counter[str]() for name in ("wrong", "groups", "truth")}
+    counted = {name: Counter[str]() for name in ("wrong", "groups", "truth", "drawn")}
     for one in totals:
         for name, counter in counted.items():
             counter.update(one.get(name, {}))
@@ -224,23 +224,28 @@ class Batch:
         """The number after that of its last partition."""
         return self.first + self.layout.parts
 
-    def pack(self, rows: Rows, people: People) -> tuple[Blobs, int]:
-        """Everybody's message by partition, sealed, with what is sent besides, and how many those are."""
+    def pack(self, rows: Rows, people: People, drawn: Drawn | None = None) -> tuple[Blobs, int]:
+        """The message of each sender by partition, sealed, with what is sent besides, and how many more than people.
+
+        Every person has `drawn` a question, where each answers one.
+        """
         message, layout, secret = self.message, self.layout, self.secret
-        sent = message.send(rows.values, people, lambda purpose: KeyedEntropy(secret.of(purpose), rows.ids))
+        senders = message.senders(drawn)
+        ids = rows.ids if senders is None else rows.ids[senders]
+        sent = message.send(rows.values, people, lambda purpose: KeyedEntropy(secret.of(purpose), rows.ids), drawn)
         blobs, beside = [], -rows.n
-        parts = message.noise.messages(sent, KeyedEntropy(secret.of("messages"), rows.ids))
+        parts = message.noise.messages(sent, KeyedEntropy(secret.of("messages"), ids))
         for part, (places, own) in enumerate(parts):
-            keys = keyed_prints(secret.of(f"order {part}" if part else "order"), rows.ids[places])
+            keys = keyed_prints(secret.of(f"order {part}" if part else "order"), ids[places])
             mixed = part or len(places) < rows.n  # of some people, or again: then everybody is mixed evenly
             where = (layout.spread(keys), ()) if mixed else layout.send(rows, keys, secret)
             blobs += self._blobs(keys, *where, own)
             beside += len(places)
-        senders, more = message.noise.beside(rows.n, KeyedEntropy(secret.of("dummies of people"), rows.ids))
-        if senders.size:
-            keys = keyed_prints(secret.of("order of dummies"), rows.ids[senders])
+        places, more = message.noise.beside(len(ids), KeyedEntropy(secret.of("dummies of people"), ids))
+        if places.size:
+            keys = keyed_prints(secret.of("order of dummies"), ids[places])
             blobs += self._blobs(keys, layout.spread(keys), (), more)
-        return blobs, beside + senders.size
+        return blobs, beside + places.size
 
     def _blobs(self, keys: Keys, parts: NDArray[np.int64], marks: Marks, messages: Reports) -> Blobs:
         columns, sealer = (keys, *marks, self.message.narrow(messages)), Sealer(self.secret)
@@ -265,8 +270,8 @@ class Batch:
         keys, marks, messages = _join(
             [_split(content, shape, layout.marks) for content in contents], shape, layout.marks
         )
-        if self.message.noise.hidden is not None:
-            more, added = self.added()
+        if self.message.noise.hidden is not None and (found := self.added())[1].size:
+            more, added = found
             here = layout.spread(more) == part
             keys, messages = np.concatenate([keys, more[here]]), np.concatenate([messages, added[here]])
         order, labels = layout.order(part, keys, marks, self.secret)
@@ -323,10 +328,14 @@ class PackReports:
     def __call__(self, frame: pl.DataFrame) -> Blobs:
         rows = self.reader.exactly(frame)
         public = pl.DataFrame() if rows.groups is None else labels_of(self.reader.columns, rows.groups)
-        packed = [batch.pack(rows, People(rows.n, public)) for batch in self.batches]
+        weights, drawn = self.batches[0].message.weights, None
+        if weights:  # of all batches together: each person sends to one of them
+            drawn = draw_questions(rows.n, weights, KeyedEntropy(self.secret.of("draw questions"), rows.ids))
+        packed = [batch.pack(rows, People(rows.n, public), drawn) for batch in self.batches]
         beside = sum(count for _, count in packed)
         totals = {
             "n": rows.n,
+            "drawn": {} if drawn is None else dict(enumerate(np.bincount(drawn, minlength=len(weights)).tolist())),
             "beside": beside,
             "fingerprint": str(self.reader.fingerprint(rows)),
             "truth": dict(self.truth.count(rows)),

@@ -14,7 +14,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,7 @@ class Manifest:
     groups : people in each public group
     engine : what drew it, for the report
     parts : name, rows, bytes and SHA-256 of each file, in the order of the release
+    drawn : people who drew each question, where one of several is answered behind dummies
     """
 
     release: str
@@ -103,6 +104,7 @@ class Manifest:
     parts: list[dict[str, Any]]
     version: str = __version__
     schema_version: int = 1
+    drawn: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         rows = sum(part["rows"] for part in self.parts)
@@ -112,7 +114,8 @@ class Manifest:
     @property
     def content(self) -> bytes:
         """The file `_DOVETAIL`."""
-        return (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode()
+        told = {name: value for name, value in asdict(self).items() if name != "drawn" or value}
+        return (json.dumps(told, indent=1, sort_keys=True) + "\n").encode()
 
     @property
     def digest(self) -> str:

@@ -89,7 +89,7 @@ def scale_report(
     columns = [_columns(job, census, ordered, q, tally, truth) for q, tally in enumerate(tallies.parts)]
     report = report_of_tallies(
         made, tallies.parts, columns, released, fresh(job.asked), wanted=job.config.estimate,
-        truths=None if truth is None else truth(None), engine=engine,
+        truths=None if truth is None else truth(None), drawn=tallies.drawn, engine=engine,
     )  # fmt: skip
     trust = tuple(line.format(**engine) for line in TRUST) if history else ()
     sanitized = IN_FILES if history else report.sanitized
@@ -289,8 +289,7 @@ class _Reports(Run):
             refuse_large(one, n=census.n, groups=apart, labels=len(census.groups))
         made = self.job.collection(census)  # refuses what does not fit so many people
         if self.config.mode == "release":
-            for part in (made,) if isinstance(made, Collection) else made.parts:
-                part.refuse_drowned()
+            made.refuse_drowned()
 
     def entry(self, census: Census, number: int) -> LedgerEntry:
         return self.job.entry(census, self.ledger, number)
@@ -300,8 +299,12 @@ class _Reports(Run):
         return learned, manifest
 
     def recall(self, manifest: Manifest, folder: Path, census: Census) -> _Learned:
+        return self._fitted(census), self._counted(manifest, folder, census)
+
+    def _counted(self, manifest: Manifest, folder: Path, census: Census) -> Tallies:
+        """The tallies of the files, with how many people drew each question where the files do not tell."""
         tallies = self.engine.count(manifest.files(folder), self.job.tally(census), progress=self.progress)
-        return self._fitted(census), tallies
+        return replace(tallies, drawn=tuple(manifest.drawn) or None)
 
     def report(
         self, census: Census, learned: _Learned, engine: dict[str, Any], *, history: tuple[LedgerEntry, ...] = (),
@@ -366,9 +369,11 @@ class _Reports(Run):
         sent = census.n * len(batches) + totals["beside"] + sum(len(batch.added()[1]) for batch in batches)
         engine = {**self.engine.describe(), "partitions": batches[-1].end, "retried": found.retried,
                   "computational": "AES-256"}  # fmt: skip
-        manifest = Manifest(staging.name, sent, census.groups if job.columns else {}, engine, parts)
+        drawn = [totals["drawn"].get(str(q), 0) for q in range(len(batches))] if len(batches) > 1 else []
+        groups = census.groups if job.columns else {}
+        manifest = Manifest(staging.name, sent, groups, engine, parts, drawn=drawn if any(drawn) else [])
         self.progress("write the report", 0, 1)
-        tallies = self.engine.count(manifest.files(staging.release), job.tally(census), progress=self.progress)
+        tallies = self._counted(manifest, staging.release, census)
         if tallies.rows != sent:
             raise OutputError("the files hold other reports than were drawn; nothing was released.")
         return (order, tallies), manifest, totals["truth"]

@@ -197,7 +197,9 @@ def estimate_mixture(classes: Sequence[tuple[int, KRR]], reports: Reports) -> Es
     return estimate_mixture_counts(pairs, np.bincount(batch, minlength=pairs[0][1].k))
 
 
-def estimate_mixture_counts(classes: Sequence[tuple[int, KRR]], counts: NDArray[np.int64]) -> Estimate:
+def estimate_mixture_counts(
+    classes: Sequence[tuple[int, KRR]], counts: NDArray[np.int64], *, drawn: bool = False
+) -> Estimate:
     r"""The same from how often each symbol came, where some reports are missing and nobody knows of which class.
 
     .. math:: \hat f_j(B) = \frac{\mathrm{count}_j - B}{n - k B}, \qquad B = \sum_{i \text{ valid}} b_i
@@ -212,6 +214,14 @@ def estimate_mixture_counts(classes: Sequence[tuple[int, KRR]], counts: NDArray[
         Who has sent something, public.
     counts : int array (k,)
         Of the reports that are valid: at least one, at most as many as people.
+    drawn : bool
+        Whether they are those of a uniform sample of the people. Then B is right on average, nothing is biased, and
+
+        .. math:: G^2 \mathrm{pe}^2 = G^2 \mathrm{se}^2 + n \left[\overline{b^2} + \bar\gamma f_j
+                  \max_c (2 b_c + \gamma_c) - (\bar b + \bar\gamma f_j)^2\right]
+
+        bounds the variance of the chance b + gamma [x = j] that a person reports j, over people of any relation
+        between class and value.
     """
     pairs = _read(classes)
     sizes = np.array([count for count, _ in pairs], dtype=np.int64)
@@ -220,17 +230,22 @@ def estimate_mixture_counts(classes: Sequence[tuple[int, KRR]], counts: NDArray[
     k, n, people = pairs[0][1].k, int(counts.sum()), int(sizes.sum())
     if counts.shape != (k,) or not 1 <= n <= people:
         raise DataError(f"`counts` must be of {k:,} symbols and of 1 to {people:,} reports, got {n:,}.")
-    least, most = (_keep(sizes, np.argsort(side * b), n) for side in (1.0, -1.0))
+    every = sizes * (n / people)
+    least, most = (every if drawn else _keep(sizes, np.argsort(side * b), n) for side in (1.0, -1.0))
 
     def shares(uniform: float) -> Values:
         return np.asarray((counts - uniform) / (n - k * uniform))
 
-    value = shares(float(sizes @ b) * n / people)
+    value = shares(float(every @ b))
     bias = np.max([np.abs(shares(float(kept @ b)) - value) for kept in (least, most)]) if n < people else 0.0
     weight = float(most @ gamma)
     likely = project_shares(value)
     noise = (most @ (b * (1.0 - b)) + weight * likely * float((1.0 - 2.0 * b - gamma).max())) / weight**2
     sampling = likely * (1.0 - likely) * float(most @ gamma**2) / weight**2
+    if drawn:
+        mean, truthful = float(every @ b) / n, weight / n * likely
+        chances = float(every @ b**2) / n + truthful * float((2.0 * b + gamma).max()) - (mean + truthful) ** 2
+        sampling = np.maximum(chances, 0.0) * n / weight**2
     return Estimate(
         value=value,
         standard_error=np.sqrt(noise),

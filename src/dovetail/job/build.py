@@ -20,7 +20,7 @@ from dovetail.core.display import counted
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ConfigError, DataError, ParameterError, UnsupportedError
 from dovetail.core.extras import pl
-from dovetail.core.noise import Noise
+from dovetail.core.noise import DOUBT, Noise, fewest_drawn
 from dovetail.core.question import Question
 from dovetail.core.stages import SHUFFLERS, FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
 from dovetail.job.collection import AnyDummies, Collection, Fit, Origin, noise_of
@@ -56,8 +56,11 @@ class Seeded(Protocol):
     def seed(self) -> int | None: ...
 
 
-def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) -> Collection:
-    """The collection that a configuration describes; its table is read, checked and put into a random order."""
+def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None, chance: float = 1.0) -> Collection:
+    """The collection that a configuration describes; its table is read, checked and put into a random order.
+
+    Each person is asked with this `chance`.
+    """
     asked = None if settings.question.ask is None else build_question(settings, settings.data.categories)
     rounds, memoize = None, settings.memoize
     if memoize is not None and memoize.time is not None:
@@ -75,7 +78,7 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
     refuse_honest(settings, survey.n)
     honest = settings.promise.honest
     question = build_question(settings, survey.categories)
-    noise = build_noise(settings, question, n=survey.n, rounds=rounds)
+    noise = build_noise(settings, question, n=survey.n, rounds=rounds, chance=chance)
     fit, groups = fit_of(settings.shuffle, survey.n, people=survey.people), settings.shuffle.groups
     origin = Origin(terms(settings), question, noise, fit)
     if groups is not None:  # a report repeats names of files, and no folder of this machine
@@ -115,20 +118,25 @@ def build_question(settings: RunConfig, categories: Sequence[str] | None) -> Que
         raise ConfigError(f"[question] {error}") from None
 
 
-def build_noise(settings: RunConfig, question: Question, *, n: int, rounds: int | None = None) -> Noise:
-    """The noise that hides n people's answers to a question, in so many rounds where they send the same in all."""
-    once = _noise(settings, question, n=n)
+def build_noise(
+    settings: RunConfig, question: Question, *, n: int, rounds: int | None = None, chance: float = 1.0
+) -> Noise:
+    """The noise that hides answers to a question, in so many rounds where people send the same in all.
+
+    Each of n people is asked with this `chance`.
+    """
+    once = _noise(settings, question, n=n, chance=chance)
     return once if settings.memoize is None else Memoized(once, rounds)
 
 
-def _noise(settings: RunConfig, question: Question, *, n: int) -> Noise:
+def _noise(settings: RunConfig, question: Question, *, n: int, chance: float) -> Noise:
     """As [promise] trust and [randomize] say."""
     asked, trust = settings.randomize, settings.promise.trust
     if trust == "local" and asked is not None:
         if asked.by is not None:
             return EpsilonClasses(question.domain["k"], asked.by, asked.epsilons, asked.epsilon)
         return _noise_of(build_randomizer(asked, question), None, question)
-    dummies = build_dummies(settings, question, n=n)
+    dummies = build_dummies(settings, question, n=n, chance=chance)
     own = OpenAnswers(2) if asked is None else build_randomizer(asked, question)
     if asked is None and not isinstance(dummies, Message):
         own = OpenAnswers(dummies.k)
@@ -172,11 +180,20 @@ def fit_beside(section: ShuffleSection, public: pl.DataFrame, *, n: int) -> Shuf
     return fit_of(section, n)(public)
 
 
-def build_dummies(settings: RunConfig, question: Question, *, n: int) -> AnyDummies:
-    """Dummies of the shuffler, where it is trusted with the noise, or of people, where they are."""
+def build_dummies(settings: RunConfig, question: Question, *, n: int, chance: float = 1.0) -> AnyDummies:
+    """Dummies of the shuffler, where it is trusted with the noise, or of people, where they are.
+
+    Of n people each is asked with this `chance`, and people's dummies are enough for the fewest who are.
+    """
     promise = settings.promise
     assert promise.epsilon is not None  # checked by the section
     honest = n if promise.honest is None else promise.honest
+    if chance < 1.0:
+        n = max(1, round(n * chance))
+        if promise.trust == "users":
+            doubt = DOUBT * promise.delta
+            honest = fewest_drawn(honest, chance, doubt)
+            promise = promise.model_copy(update={"delta": promise.delta - doubt})
     try:
         if question.needs == "mean":
             return mean_dummies(

@@ -281,9 +281,12 @@ class Collection:
         """The guarantee of the released batch for one person."""
         return self.noise.central(self.shuffler, self.people, delta=self.delta)
 
-    def refuse_drowned(self) -> None:
-        """UnsupportedError for a release of which the noise leaves nothing, with the people that it takes."""
-        told = self.question.too_few(self.noise, self.people) if self.question.drowns else None
+    def refuse_drowned(self, people: People | None = None) -> None:
+        """UnsupportedError for a release of which the noise leaves nothing, with the people that it takes.
+
+        Of all people, or of those who are asked.
+        """
+        told = self.question.too_few(self.noise, people or self.people) if self.question.drowns else None
         if told is not None:
             raise UnsupportedError(f"{told}, or a larger epsilon; nothing was drawn.")
 

@@ -102,11 +102,12 @@ class Message:
     Parameters
     ----------
     parts : tuple of Part
-        Several of them are noise of people alone: dummies are answers to one question.
+        Several of them are noise of people alone. Dummies are answers to one question: a message of it is sent by
+        those who have drawn it.
     places : tuple of int
         Which of all questions they are.
     weights : tuple of int
-        How often each is drawn, against the others; empty where everybody answers all.
+        How often each of all questions is drawn, against the others; empty where everybody answers all.
     """
 
     parts: tuple[Part, ...]
@@ -135,19 +136,30 @@ class Message:
         """The same in the fewest bytes."""
         return messages.astype(self.nobody.dtype, copy=False)
 
-    def send(self, values: Sequence[Values], people: People, rng: Doors) -> Reports:
-        """Everybody's message; `values` are those of all questions."""
-        mine = [values[place] for place in self.places]
+    def senders(self, drawn: Drawn | None) -> Labels | None:
+        """The places of the people who send one, by the question that each has drawn; None where everybody does."""
+        return None if drawn is None or len(self.parts) > 1 else np.flatnonzero(drawn == self.places[0])
+
+    def send(self, values: Sequence[Values], people: People, rng: Doors, drawn: Drawn | None = None) -> Reports:
+        """The message of each sender; `values` are those of all questions, and of everybody."""
         if len(self.parts) == 1:
-            return self.parts[0].send(mine[0], people, rng(self.parts[0].purpose))
+            own = self.senders(drawn)
+            return self._report(self.parts[0], values[self.places[0]], people, rng, own)
         found = np.zeros(people.n, dtype=self.nobody.dtype)
         if self.weights:
-            found[CHOSEN] = draw_questions(people.n, self.weights, rng("draw questions"))
-        for q, (part, held) in enumerate(zip(self.parts, mine, strict=True)):
-            own = np.flatnonzero(found[CHOSEN] == q) if self.weights else np.arange(people.n)
-            asked = People(own.size, people.public.clear())
-            found[str(q)][own] = part.send(held[own], asked, rng(part.purpose).owners(own, people.n))
+            found[CHOSEN] = drawn
+        for q, part in enumerate(self.parts):
+            own = np.flatnonzero(drawn == q) if self.weights else np.arange(people.n)
+            found[str(q)][own] = self._report(part, values[self.places[q]], people, rng, own)
         return found
+
+    def _report(self, part: Part, values: Values, people: People, rng: Doors, own: Labels | None) -> Reports:
+        """The reports of the people at these places, or of everybody."""
+        door = rng(part.purpose)
+        if own is None:
+            return part.send(values, people, door)
+        public = people.public[own] if people.public.width else people.public
+        return part.send(values[own], People(own.size, public), door.owners(own, people.n))
 
     def columns(self, messages: Reports) -> pl.DataFrame:
         """Messages as columns of a released table, with nulls for questions that a person did not draw."""
@@ -164,9 +176,10 @@ class Message:
 
 def messages_of(parts: Sequence[Part], ask: str, weights: tuple[int, ...] = ()) -> tuple[Message, ...]:
     """The messages of a person who is asked these questions: `ask` is "all", "joint" or "one"."""
-    if ask == "all":
-        return tuple(Message((part,), (place,)) for place, part in enumerate(parts))
-    return (Message(tuple(parts), tuple(range(len(parts))), weights if ask == "one" else ()),)
+    chosen = weights if ask == "one" else ()
+    if ask == "all" or (ask == "one" and any(part.noise.trust != "local" for part in parts)):
+        return tuple(Message((part,), (place,), chosen) for place, part in enumerate(parts))
+    return (Message(tuple(parts), tuple(range(len(parts))), chosen),)
 
 
 def draw_questions(n: int, weights: tuple[int, ...], rng: Entropy) -> Drawn:
@@ -178,10 +191,14 @@ def draw_questions(n: int, weights: tuple[int, ...], rng: Entropy) -> Drawn:
 @final
 @dataclass(frozen=True)
 class Tallies:
-    """Counts of released tables: their rows, and of each part its groups; those of several tables add."""
+    """Counts of released tables: their rows, and of each part its groups; those of several tables add.
+
+    `drawn` is how many people have drawn each question, where their reports do not tell.
+    """
 
     rows: int
     parts: tuple[Tally, ...]
+    drawn: tuple[int, ...] | None = None
 
     def __add__(self, other: Tallies) -> Tallies:
         both = zip(self.parts, other.parts, strict=True)

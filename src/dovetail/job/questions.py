@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from dovetail.account.compose import NEIGHBOURS, Ask, local_guarantee, questions_guarantee
 from dovetail.account.questions import MOST_QUESTIONS
+from dovetail.core.certified import Bracket
 from dovetail.core.checks import nearest
 from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, simulation
@@ -27,7 +28,7 @@ from dovetail.core.estimate import Tally
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.core.missing import Missing
-from dovetail.core.noise import NOISES, Noise, People
+from dovetail.core.noise import DOUBT, NOISES, Noise, People
 from dovetail.core.progress import Progress
 from dovetail.core.question import QUESTIONS
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
@@ -59,7 +60,7 @@ from dovetail.job.evaluate import (
     published_document,
     randomizer_document,
 )
-from dovetail.job.messages import Message, Part, messages_of
+from dovetail.job.messages import CHOSEN, Message, Part, draw_questions, messages_of
 from dovetail.job.rehearse import (
     ReleasedTable,
     collection_report,
@@ -151,8 +152,8 @@ class QuestionsHead(Section):
     "joint": every question, all answers in one report, which stay together; budgets add.
     "one": one question each, drawn by chance on the device, `weight` against the others; the largest budget counts.
 
-    With [promise] trust = "shuffler" or "users" its `epsilon` and `delta` are of all answers, and every question has
-    an even part of them.
+    With [promise] trust = "shuffler" or "users" its `epsilon` and `delta` are of all answers. Every question has an
+    even part of them, or all of them with `ask` = "one".
     """
 
     schema_version: Literal[1]
@@ -230,6 +231,24 @@ class QuestionsConfig:
         return tuple(question.weight for question in self.questions)
 
     @property
+    def chances(self) -> tuple[float, ...]:
+        """How likely a person is asked each question."""
+        total = sum(self.weights)
+        return tuple(weight / total if self.head.ask == "one" else 1.0 for weight in self.weights)
+
+    def by(self, ask: Ask) -> QuestionsConfig:
+        """The same questions asked in another way, with what of the promise of dummies each has then."""
+        head, of = self.head.model_copy(update={"ask": ask}), len(self.questions) if ask == "all" else 1
+        own = _part_of(head.promise, of)
+        questions = (
+            replace(
+                one, settings=one.settings.model_copy(update={"promise": one.settings.promise.model_copy(update=own)})
+            )
+            for one in self.questions
+        )
+        return replace(self, head=head, questions=tuple(questions))
+
+    @property
     def each(self) -> tuple[RunConfig, ...]:
         """The configuration of each question, with what all of them have in common."""
         shared = {"shuffle": self.head.shuffle, "estimate": self.head.estimate, "title": self.head.title}
@@ -248,6 +267,11 @@ class QuestionsConfig:
         if head.shuffle.shuffler != Uniform.name:
             asked += order_terms(head.shuffle) + people
         return asked + b"".join(b"\nquestion\n" + terms(question.settings) for question in self.questions)
+
+
+def _part_of(promise: PromiseSection, of: int) -> dict[str, float]:
+    """Of dummies, an even part of what all of them promise together."""
+    return {} if promise.epsilon is None else {"epsilon": promise.epsilon / of, "delta": promise.delta / of}
 
 
 def order_terms(shuffle: ShuffleSection) -> bytes:
@@ -314,6 +338,8 @@ def read_questions(
             f"{name}: [[questions]] must stand 2 to {MOST_QUESTIONS} times, got {len(asked)}; a single question is "
             "[data] private and [randomize]."
         )
+    if head.ask == "one" and head.promise.rounds > 1:
+        faults.append(f'{name}: [promise] rounds does not go with `ask` = "one": each round draws other questions.')
     columns = [one.get("column") for one in asked]
     faults += _wrong_columns(columns, data, name)
     if data is not None and ("shuffle" not in raw or "shuffle" in head.model_fields_set):
@@ -411,11 +437,14 @@ def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, nam
             f"{name}: {QUESTIONS[kind].label} is asked by itself: several answers are accounted by the channel of "
             "each, and reports of vectors are too many for one."
         )
+    if kind in QUESTIONS and head.ask == "one" and not QUESTIONS[kind].of_samples:
+        raise ConfigError(
+            f"{name}: {QUESTIONS[kind].label} is asked of everybody: how far off a sample of people is, is not "
+            'known; use `ask` = "all".'
+        )
     asked = ["ask", *(one.name for one in (QUESTIONS[kind].settings() if kind in QUESTIONS else ()))]
     own = {key: value for key, value in raw.items() if key not in ("column", "weight", *DOMAIN, *asked)}
-    promise = head.promise.model_dump(exclude_none=True)
-    if head.promise.epsilon is not None:  # of dummies, an even part of what all of them promise together
-        promise |= {"epsilon": head.promise.epsilon / of, "delta": head.promise.delta / of}
+    promise = head.promise.model_dump(exclude_none=True) | _part_of(head.promise, of if head.ask == "all" else 1)
     whole = {
         "schema_version": 1,
         "mode": head.mode,
@@ -466,9 +495,10 @@ class QuestionsCollection:
         """Read the table once, check every column, and put the people into a random order."""
         frame = table_of(asked.questions[0].settings.data, table)
         parts = []
-        for place, (question, settings) in enumerate(zip(asked.questions, asked.each, strict=True), 1):
+        every = zip(asked.questions, asked.each, asked.chances, strict=True)
+        for place, (question, settings, chance) in enumerate(every, 1):
             try:  # one order for all columns: a fixed one first, and below one from `rng`
-                parts.append(build_collection(settings, simulation(0), table=frame))
+                parts.append(build_collection(settings, simulation(0), table=frame, chance=chance))
             except ConfigError as error:
                 raise ConfigError(
                     f"question {place} ({question.column!r}): {error}".replace("[randomize] ", "")
@@ -564,6 +594,8 @@ class QuestionsCollection:
         promise, batch = self.asked.head.promise, smallest_batch(self.shuffler)
         if not self.accounted:
             each = [(part.noise, part.people) for part in self.parts]
+            if self.ask == "one":
+                return drawn_guarantee(each, self.asked.chances, delta=promise.delta)
             return composed_guarantee(each, self.shuffler, delta=promise.delta)
         if isinstance(batch, Missing):
             return batch
@@ -575,16 +607,26 @@ class QuestionsCollection:
         )  # fmt: skip
         return self.parts[0].noise.of_all_rounds(once)
 
+    def refuse_drowned(self) -> None:
+        """UnsupportedError for a question of which noise leaves nothing, of the people who are expected to answer."""
+        for part, chance in zip(self.parts, self.asked.chances, strict=True):
+            part.refuse_drowned(those_who_drew(part.people, max(1, round(self.n * chance))))
+
     def release(self, rng: Entropy) -> pl.DataFrame:
         """The table that leaves the shuffler: n rows, in which no row belongs to a person.
 
         For "all" every column has an order of its own, so rows mean nothing; otherwise a row is one report. Where
-        the order keeps places, the public columns stand beside the rows.
+        the order keeps places, the public columns stand beside the rows. Behind dummies a drawn question has an order
+        of its own, and how many people drew each stands beside them.
         """
         values, frames = [part.survey.values for part in self.parts], list[pl.DataFrame]()
+        drawn = draw_questions(self.n, self.weights, rng) if self.ask == "one" else None
         for message in self.messages:
-            sent = message.send(values, self.parts[0].people, lambda purpose: rng)
-            frames.append(message.columns(message.noise.complete(self.shuffler.shuffle(sent, rng), rng)))
+            sent = message.send(values, self.parts[0].people, lambda purpose: rng, drawn)
+            shuffler = self.shuffler if len(sent) == self.n else Uniform(len(sent))
+            frames.append(message.columns(message.noise.complete(shuffler.shuffle(sent, rng), rng)))
+        if drawn is not None and len(frames) > 1:
+            frames.append(pl.DataFrame({CHOSEN: np.bincount(drawn, minlength=len(self.parts))}))
         if self.released_columns:
             frames.insert(0, self.public)
         most = max(frame.height for frame in frames)  # every question has dummies of its own
@@ -610,7 +652,9 @@ class QuestionsCollection:
             n=self.n,
             shuffler=self.shuffler.name,
             dummies=max(part.noise.most_added(part.people) for part in self.parts),
-            dropped=min(part.noise.most_dropped(part.people) for part in self.parts),
+            dropped=self.n
+            if self.ask == "one" and len(self.messages) > 1
+            else min(part.noise.most_dropped(part.people) for part in self.parts),
         )
 
     def identity(self) -> pl.DataFrame:
@@ -634,6 +678,51 @@ def composed_guarantee(
     return each[0][0].of_all_rounds(whole)
 
 
+def drawn_guarantee(
+    each: Sequence[tuple[Noise, People]], chances: Sequence[float], *, delta: float
+) -> CentralDP | Missing:
+    r"""The guarantee where each person draws one question with these `chances` and answers it alone.
+
+    .. math:: \delta(\epsilon) \le \sum_q w_q \left[\delta_q(\epsilon; m_q) + \beta_q\right] \le
+              \max_q \left[\delta_q(\epsilon; m_q) + \beta_q\right]
+
+    Draws do not depend on values, so both worlds are the same mixture over who drew what. Given that, all batches but
+    that of the victim's question have one law, and hers is one of people who were asked it alone: of m_q people or
+    more, but with probability beta_q. The hockey-stick divergence is jointly convex: who drew what may be known.
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+    found = []
+    for (noise, people), chance in zip(each, chances, strict=True):
+        few, left = fewest_asked(noise, people, chance, delta=delta)
+        if few.n < 2:
+            return Missing(ALONE)
+        one = noise.central(Uniform(few.n), few, delta=left)
+        if isinstance(one, Missing):
+            return one
+        trusted = people.trusted if noise.counts_on_people else one.honest_n
+        found.append(replace(one, delta=min(1.0, one.delta + delta - left), n=people.n, honest_n=trusted))
+    worst = max(found, key=lambda one: one.epsilon)
+    caveats = tuple(dict.fromkeys(caveat for one in found for caveat in one.caveats))
+    whole = replace(
+        worst, all=max(one.all for one in found), colluding=max(one.colluding for one in found),
+        delta=max(one.delta for one in found), honest_n=max(one.honest_n for one in found),
+        numeric=Bracket(0.0, worst.epsilon), attack_lower=0.0,  # attacks would have to know who drew what
+        caveats=caveats, neighbours=NEIGHBOURS, method=f"{worst.method}, the largest of {len(found)} drawn questions",
+    )  # fmt: skip
+    return each[0][0].of_all_rounds(whole)
+
+
+def fewest_asked(noise: Noise, people: People, chance: float, *, delta: float) -> tuple[People, float]:
+    """The fewest people who draw a question with this `chance`, and what of delta is left when there may be fewer."""
+    if not noise.counts_on_people:
+        return people, delta
+    doubt = DOUBT * delta
+    return noise.fewest(people, chance, doubt), delta - doubt
+
+
 def _reordered(part: Collection, order: NDArray[np.int64], provenance: str) -> Collection:
     survey = part.survey
     tables = {"public": survey.public, "people": survey.people, "identity": survey.identity}
@@ -651,6 +740,7 @@ NOT_ATTACKED = Missing(
 DRAWN_IN_GROUPS = Missing(
     "how many people of a group drew this question differs from group to group; the guarantee covers all of them"
 )
+DRAWN_BY_CHANCE = Missing("people draw their question by chance, and nothing is promised of how few answer with them")
 DRAWN = "{source}; of {n:,} people {m:,} answered, among them the person guessed at with probability {m:,}/{n:,}"
 
 
@@ -666,19 +756,19 @@ class Answered:
 
 
 def evaluate_question(
-    part: Collection, tally: Tally, columns: list[Beside] | Missing, truth: list[float] | None, *, drawn: bool,
-    wanted: EstimateSection, provenance: str,
+    part: Collection, tally: Tally, columns: list[Beside] | Missing, truth: list[float] | None, *,
+    drawn: int | None, wanted: EstimateSection, provenance: str,
 ) -> Answered:  # fmt: skip
-    """Estimate and leakage of a question that all people have answered, or those who have `drawn` it by chance.
+    """Estimate and leakage of a question that all people have answered, or so many who have `drawn` it by chance.
 
     `columns` are the public groups beside its reports, or why there are none; `truth` is None in a release.
     """
-    noise, m = part.noise, int(tally.n) if drawn else part.n
+    noise, m = part.noise, part.n if drawn is None else drawn
     local = noise.local.drawn_from(provenance)
     if m < FEWEST:
         why = Missing(f"{m} of {part.n:,} people drew this question: too few to estimate anything")
         return Answered(part, m, local, why, why)
-    people = People(m, part.survey.public.clear()) if drawn else part.people
+    people = part.people if drawn is None else those_who_drew(part.people, m)
     found = estimates_of(part.question, noise, people, tally, columns, n=part.n, wanted=wanted, truth=truth)
     found = replace(found, better=ONE_OF_SEVERAL)
     if noise.hidden is None and isinstance(noise.randomizer, NumericRandomizer):
@@ -687,12 +777,17 @@ def evaluate_question(
     return Answered(part, m, local, found, _leakage(part, m, shares, known=truth is not None))
 
 
+def those_who_drew(people: People, m: int) -> People:
+    """The m of these people who drew a question: any of them may be those who are not honest."""
+    return replace(people, n=m, honest=honest_in(m, people.n, people.honest))
+
+
 def _leakage(part: Collection, m: int, shares: np.ndarray, *, known: bool) -> BayesLeakage | Missing:
     """Vulnerability of the answer to this question, to somebody who knows of no link between questions."""
     if m == part.n:
         return leakage_of(part, shares, truth=known)
-    if part.question.hidden is not None or part.shuffler.keeps_places:
-        return part.question.hidden or DRAWN_IN_GROUPS
+    if part.hidden is not None or part.shuffler.keeps_places:
+        return part.hidden or DRAWN_IN_GROUPS
     absent = 0 if part.honest is None else part.n - part.honest
     found = bayes_leakage(
         part.randomizer, Uniform(m), honest=max(1, m - absent), shares=shares,
@@ -706,6 +801,8 @@ def _linkage(collection: QuestionsCollection) -> Linkage | Missing:
     batch = honest_batch(collection.shuffler, collection.asked.head.promise.honest)
     if isinstance(batch, Missing):
         return batch
+    if not collection.accounted and collection.ask == "one":
+        return DRAWN_BY_CHANCE
     if not collection.accounted:  # that of the message that is named most easily
         each = [part.noise.linkage(collection.shuffler, part.people, None) for part in collection.parts]
         worst: Linkage | Missing = max(each, key=lambda one: getattr(one, "values_known", 1.0))
@@ -752,7 +849,7 @@ ANSWERS = {
     "own; reports on different questions have nothing in common: no name, no id, no time.",
     "joint": "Each person sends exactly one report, with her answers to all questions, each randomized by itself.",
     "one": "Each person draws one question by chance alone, whatever her answers are, and sends exactly one report, "
-    "which names the question and holds her randomized answer to it.",
+    "which names the question and holds her answer to it, {how}.",
 }
 RELEASED = {
     "all": "Released are the reports on each question, shuffled by themselves: no two answers of a person are "
@@ -765,6 +862,13 @@ RELEASED = {
 ORDERED = (
     "Public columns stand beside the reports, and every batch has an order of its own from shuffler {name}; what is "
     "promised about order is about all batches together."
+)
+FEW = (
+    "Numbers of people are those who draw the question at least: there are fewer with a chance that is part of delta."
+)
+APART = (
+    "Released are the messages about each question, shuffled by themselves, and how many people drew each: draws do "
+    "not depend on answers. The central guarantee holds whoever drew what, also where that is known."
 )
 INSIDE = (
     "People are shuffled inside the groups of {name} alone: no report leaves its group, public columns stand beside "
@@ -878,8 +982,17 @@ def assumptions_of(collection: QuestionsCollection, central: CentralDP | Missing
         "follow the protocol; otherwise the local guarantee is all that remains."
     ]
     if not collection.accounted:
-        each = [part.noise.assumptions(part.people, delta=part.delta, central=central) for part in collection.parts]
-        trusted = list(dict.fromkeys(line for _, *lines in each for line in lines))
+        asked = [(part.noise, part.people, part.delta) for part in collection.parts]
+        if collection.ask == "one":
+            asked = [
+                (noise, *fewest_asked(noise, people, chance, delta=promise.delta))
+                for (noise, people, _), chance in zip(asked, collection.asked.chances, strict=True)
+            ]
+        each = [noise.assumptions(people, delta=delta, central=central) for noise, people, delta in asked]
+        some = (
+            [FEW] if collection.ask == "one" and any(part.noise.counts_on_people for part in collection.parts) else []
+        )
+        trusted = list(dict.fromkeys([*(line for _, *lines in each for line in lines), *some]))
     how = "sent as it is" if isinf(collection.local.epsilon) else "randomized by itself"
     order = {
         Uniform.name: [],
@@ -887,7 +1000,7 @@ def assumptions_of(collection: QuestionsCollection, central: CentralDP | Missing
     }
     lines = [
         ANSWERS[collection.ask].format(how=how).replace("sent as it is and sent", "sent"),
-        RELEASED[collection.ask],
+        APART if collection.ask == "one" and len(collection.messages) > 1 else RELEASED[collection.ask],
         *order.get(collection.shuffler.name, [ORDERED.format(name=collection.shuffler.name)]),
         known,
         *(
@@ -964,8 +1077,7 @@ def run_questions(
     collection = QuestionsCollection.of(asked, rng, table=table)
     if asked.mode == "release":
         refuse_still(collection.shuffler)
-        for part in collection.parts:
-            part.refuse_drowned()
+        collection.refuse_drowned()
     progress("read the table", 1, 1)
     if collection.n < 2:
         raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
@@ -988,8 +1100,17 @@ def run_questions(
     ]
     digest = NO_DIGEST if released is not None else sha256(canonical(collection.identity())).hexdigest()
     truths = None if released is not None else [part.question.truth(part.survey.values) for part in collection.parts]
+    told = tuple(drawn[CHOSEN].drop_nulls().to_list()) if CHOSEN in drawn.columns else None
     return _report(
-        collection, tallies, columns, released, rng, wanted=asked.head.estimate, truths=truths, table=digest
+        collection,
+        tallies,
+        columns,
+        released,
+        rng,
+        wanted=asked.head.estimate,
+        truths=truths,
+        drawn=told,
+        table=digest,
     )
 
 
@@ -1018,12 +1139,15 @@ def description_of(made: Collection | QuestionsCollection, provenance: str) -> d
 def report_of_tallies(
     made: Collection | QuestionsCollection, tallies: Sequence[Tally], columns: Sequence[list[Beside] | Missing],
     released: ReleasedTable | None, rng: Entropy, *, wanted: EstimateSection,
-    truths: Sequence[list[float]] | None, **rest: Any,
+    truths: Sequence[list[float]] | None, drawn: Sequence[int] | None = None, **rest: Any,
 ) -> PrivacyReport:  # fmt: skip
-    """The report of what is known by the tallies (groups, ..) of each question; of a rehearsal with the truth."""
+    """The report of what is known by the tallies (groups, ..) of each question; of a rehearsal with the truth.
+
+    `drawn` is how many people have drawn each question, where their reports do not tell.
+    """
     totals = [Tally(one.counts.sum(axis=0), int(np.sum(one.n))) for one in tallies]
     if isinstance(made, QuestionsCollection):
-        return _report(made, totals, columns, released, rng, wanted=wanted, truths=truths, **rest)
+        return _report(made, totals, columns, released, rng, wanted=wanted, truths=truths, drawn=drawn, **rest)
     asked, noise, n = made.question, made.noise, made.n
     truth = None if truths is None else truths[0]
     found = estimates_of(asked, noise, made.people, totals[0], columns[0], n=n, wanted=wanted, truth=truth)
@@ -1040,13 +1164,16 @@ def report_of_tallies(
 def _report(
     collection: QuestionsCollection, tallies: Sequence[Tally], columns: Sequence[list[Beside] | Missing],
     released: ReleasedTable | None, rng: Entropy, *, wanted: EstimateSection,
-    truths: Sequence[list[float]] | None, **rest: Any,
+    truths: Sequence[list[float]] | None, drawn: Sequence[int] | None = None, **rest: Any,
 ) -> PrivacyReport:  # fmt: skip
     asked, central, provenance = collection.asked, collection.central, rng.provenance
     known = [None] * len(tallies) if truths is None else truths
+    chosen: Sequence[int | None] = [None] * len(tallies)
+    if collection.ask == "one":
+        chosen = [int(one.n) for one in tallies] if drawn is None else drawn
     answered = tuple(
-        evaluate_question(*one, drawn=collection.ask == "one", wanted=wanted, provenance=provenance)
-        for one in zip(collection.parts, tallies, columns, known, strict=True)
+        evaluate_question(*one, drawn=m, wanted=wanted, provenance=provenance)
+        for one, m in zip(zip(collection.parts, tallies, columns, known, strict=True), chosen, strict=True)
     )
     local = collection.local.drawn_from(provenance)
     order = order_evaluation(collection.shuffler, provenance=provenance)

@@ -21,7 +21,7 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.accuracy import Accuracy, predict_accuracy
 from dovetail.job.build import build_noise, build_question
 from dovetail.job.messages import Part
-from dovetail.job.questions import Question, QuestionsConfig, composed_guarantee, honest_in
+from dovetail.job.questions import Question, QuestionsConfig, composed_guarantee, drawn_guarantee, honest_in
 from dovetail.job.together import Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.shuffle.uniform import Uniform
@@ -83,12 +83,16 @@ def plan_questions(
     noise, weights = asked.choices[1], asked.weights
     if noise == EpsilonClasses.name:
         raise ConfigError("epsilons by class: a plan does not know how many people each class has; `check` does.")
-    parts = [_part(question, people, place) for place, question in enumerate(asked.questions, 1)]
-    randomizers = [part.noise.randomizer for part in parts]
     ways = [ask for ask in WAYS if Choices(ask, noise, Uniform.name).refusal is None]
     found = []
     for done, ask in enumerate(ways):
         progress("ways to ask", done, len(ways))
+        chances = asked.by(ask).chances
+        parts = [
+            _part(question, people, chance, place)
+            for place, (question, chance) in enumerate(zip(asked.by(ask).questions, chances, strict=True), 1)
+        ]
+        randomizers = [part.noise.randomizer for part in parts]
         if all(part.noise.accounted is not None for part in parts):
             central = questions_guarantee(
                 randomizers, ask=ask, n=batch, delta=promise.delta, honest=honest_in(batch, people, promise.honest),
@@ -97,16 +101,20 @@ def plan_questions(
         else:
             everybody = People(people, pl.DataFrame(), promise.honest)
             each = [(part.noise, everybody) for part in parts]
-            composed = composed_guarantee(each, Uniform(people), delta=promise.delta)
-            assert isinstance(composed, CentralDP)  # of everybody
+            composed = (
+                drawn_guarantee(each, chances, delta=promise.delta)
+                if ask == "one"
+                else composed_guarantee(each, Uniform(people), delta=promise.delta)
+            )
+            if not isinstance(composed, CentralDP):
+                raise ConfigError(f"{people:,} people are too few: {composed.reason}.")
             central = composed
-        shares = [weight / sum(weights) if ask == "one" else 1.0 for weight in weights]
         questions = tuple(
             PlannedQuestion(
                 part.column, part.question.measure, part.noise.randomizer, people * share,
                 planned_error(part, people, share),
             )
-            for part, share in zip(parts, shares, strict=True)
+            for part, share in zip(parts, chances, strict=True)
         )  # fmt: skip
         found.append(PlannedWay(ask, len(parts) if ask == "all" else 1, central, questions))
     progress("ways to ask", len(ways), len(ways))
@@ -136,7 +144,9 @@ def planned_error(part: Part, n: int, share: float) -> Accuracy:
         return predicted(noise.randomizer, n, share)
     low, high = question.span or (0.0, 1.0)
     held, inverse = (high - low) ** 2 / 4.0, mean_inverse(n, share) if share < 1.0 else 1.0 / n
-    noisy = question.error(noise, People(max(2, round(1.0 / inverse)), pl.DataFrame()))
+    # squares of errors fall with M, or with its square where there are dummies of the shuffler: E[1/M^2] bounds both
+    fewer = n if share == 1.0 else math.floor(mean_inverse(n, share, power=2) ** -0.5)
+    noisy = question.error(noise, People(max(2, fewer), pl.DataFrame()))
     drawing = held * (n * inverse - 1.0) / max(n - 1, 1)
     error, drawn = math.sqrt(noisy**2 + drawing), math.sqrt(noisy**2 + held * inverse)
     return Accuracy(error, Z95 * error, Z95 * drawn)
@@ -161,8 +171,8 @@ def predicted(randomizer: Analyst, n: int, share: float) -> Accuracy:
     return Accuracy(error, Z95 * error + rounding, Z95 * drawn + rounding)
 
 
-def mean_inverse(n: int, share: float) -> float:
-    """E[1/M] of a binomial M of n trials, given that it is not 0.
+def mean_inverse(n: int, share: float, *, power: int = 1) -> float:
+    """E[1/M^power] of a binomial M of n trials, given that it is not 0.
 
     >>> round(mean_inverse(2, 0.5), 6)  # (2/4 / 1 + 1/4 / 2) / (3/4)
     0.833333
@@ -173,12 +183,12 @@ def mean_inverse(n: int, share: float) -> float:
     from scipy.stats import binom  # half a second
 
     mass = binom.pmf(m, n, share)
-    return float((mass / m).sum() / mass.sum())
+    return float((mass / m**power).sum() / mass.sum())
 
 
-def _part(question: Question, n: int, place: int) -> Part:
+def _part(question: Question, n: int, chance: float, place: int) -> Part:
     config = question.settings
     if config.data.categories is None and not config.data.numeric:
         raise ConfigError(f"question {place} ({question.column!r}): a plan needs its `categories`.")
     asked = build_question(config, config.data.categories)
-    return Part(asked, build_noise(config, asked, n=n), question.column)
+    return Part(asked, build_noise(config, asked, n=n, chance=chance), question.column)

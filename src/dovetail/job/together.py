@@ -77,6 +77,7 @@ class Choices:
                 asked.several and noise.trust == "local",
             )
             yield f"{asked.label} is in no campaign: {asked.unsent}", campaign and bool(asked.unsent)
+        yield f"{noise.label} hides one answer: {noise.apart}", self.question == "joint" and bool(noise.apart)
         searched = self.question == STRINGS
         yield (
             "strings are found by how often each answer comes from a group of people, which no order of the answers "
@@ -112,9 +113,9 @@ class Choices:
         needs = "" if asked is None else asked.needs
         yield noise.lacks.get(needs, ""), needs in noise.lacks
         yield (
-            f"{noise.label} goes with answers that are sent by themselves: dummies and classes are of the answers to "
-            "one question, of whom it is known how many people gave one",
-            self.question in ("joint", "one") and not noise.by_devices,
+            f"{noise.label} goes with answers that are sent by themselves: a report with all of them has as many "
+            "values as there are combinations, each with dummies of its own",
+            self.question == "joint" and not noise.by_devices,
         )
         if asked is not None:
             yield (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.account.mixture import amplify_mixture
+from dovetail.account.mixture import amplify_class, amplify_mixture
 from dovetail.core.display import upward
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, UnsupportedError
@@ -20,7 +20,7 @@ from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
-from dovetail.core.noise import NO_VECTORS, Noise, People, Telling, Weights
+from dovetail.core.noise import NO_VECTORS, Noise, People, Telling, Weights, fewest_drawn
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.classes import estimate_mixture_counts
 from dovetail.estimate.frequency import project_shares
@@ -60,6 +60,10 @@ class EpsilonClasses(Noise):
         "randomized response",
         **NO_VECTORS,
     }
+    apart: ClassVar[str] = (
+        "amplification of a mixture is proven for k-ary randomized response, and several answers in one report are "
+        "no such response"
+    )
     estimator: ClassVar[dict[str, str] | Missing] = {
         "name": "weighted",
         "best": "weighted",
@@ -103,9 +107,20 @@ class EpsilonClasses(Noise):
             found[own] = found.get(own, 0) + count
         return [(found[epsilon], epsilon) for epsilon in sorted(found)]
 
+    def _held(self, people: People) -> Mapping[str, int]:
+        """How many people have each text of the column."""
+        return people.counted or Counter(people.public[self.column].cast(pl.String).to_list())
+
+    def fewest(self, people: People, chance: float, doubt: float) -> People:
+        """At least so many of each epsilon, whichever are not honest."""
+        sizes, texts = self.sizes(people), {self.epsilons.get(one, self.default): one for one in self._held(people)}
+        few = [fewest_drawn(size, chance, doubt / len(sizes), herself=False) for size, _ in sizes]
+        counted = {texts[epsilon]: many for (_, epsilon), many in zip(sizes, few, strict=True)}
+        return People(sum(few), honest=max(1, sum(few) - (people.n - people.trusted)), counted=counted)
+
     def more(self, people: People, n: int) -> People:
-        held = people.counted or Counter(people.public[self.column].cast(pl.String).to_list())
-        grown = {text: round(count * n / people.n) for text, count in held.items()}
+        held = self._held(people)
+        grown = {text: round(count * n / sum(held.values())) for text, count in held.items()}
         return People(sum(grown.values()), counted=grown)
 
     def classes(self, people: People) -> list[tuple[int, KRR]]:
@@ -129,8 +144,18 @@ class EpsilonClasses(Noise):
         if people.n < 2:
             raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
         pairs = self.sizes(people)
-        promised = amplify_mixture(self.k, pairs, delta=delta, honest=people.trusted)
+        promised = (
+            amplify_mixture(self.k, pairs, delta=delta, honest=people.trusted)
+            if all(size for size, _ in pairs)
+            else [self._promise(own, people, delta=delta) for own in range(len(pairs))]
+        )
         return tuple((epsilon, size, one) for (size, epsilon), one in zip(pairs, promised, strict=True))
+
+    def _promise(self, own: int, people: People, *, delta: float) -> CentralDP:
+        """The guarantee of one class, of which there may be no one else."""
+        classes = [(size or int(place == own), one) for place, (size, one) in enumerate(self.classes(people))]
+        crowd = sum(size for size, _ in classes)
+        return amplify_class(classes, own, crowd=crowd, honest=people.trusted + crowd - people.n, delta=delta)
 
     def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
         """That of the most exposed class."""
@@ -141,15 +166,20 @@ class EpsilonClasses(Noise):
         batch = self.randomizer.check_reports(reports)
         return Tally(np.bincount(batch, minlength=self.k), batch.size)
 
+    def _drawn(self, people: People) -> bool:
+        """Whether they are a uniform sample of those whose classes are known."""
+        return people.n < sum(size for size, _ in self.sizes(people))
+
     def expected(self, shares: NDArray[np.float64], people: People) -> Tally:
-        sent = [n * sent_shares(one.channel(), shares) for n, one in self.classes(people)]
-        return Tally(np.sum(sent, axis=0), people.n)
+        classes = self.classes(people)
+        sent = [n * sent_shares(one.channel(), shares) for n, one in classes]
+        return Tally(np.sum(sent, axis=0) * (people.n / sum(n for n, _ in classes)), people.n)
 
     def error(self, people: People) -> float:
         return self.error_of_one_answer(people, k=self.k)
 
     def shares(self, tally: Tally, people: People) -> Estimate:
-        return estimate_mixture_counts(self.classes(people), tally.counts)
+        return estimate_mixture_counts(self.classes(people), tally.counts, drawn=self._drawn(people))
 
     def mean(self, tally: Tally, people: People) -> Estimate:
         raise UnsupportedError(f"{self.label} goes with answers of a list.")
@@ -157,10 +187,14 @@ class EpsilonClasses(Noise):
     def moments(self, tally: Tally, weights: Weights, people: People) -> tuple[NDArray[Any], NDArray[Any]]:
         shares, classes = self.shares(tally, people).value, self.classes(people)
         apart = weights - weights.mean(axis=1, keepdims=True)  # shares sum to 1: a constant weight has no noise
-        lies = sum(n * one.channel().s for n, one in classes)
-        truthful = sum(n * one.channel().contrast for n, one in classes)
+        asked = people.n / sum(n for n, _ in classes)
+        lies = asked * sum(n * one.channel().s for n, one in classes)
+        truthful = asked * sum(n * one.channel().contrast for n, one in classes)
         most = 1.0 - min(one.channel().contrast for _, one in classes)  # whatever class and answer have in common
         spread = lies * apart @ apart.T + truthful * most * (apart * project_shares(shares)) @ apart.T
+        if self._drawn(people):  # how truthful those are who drew it is left to chance, too
+            unlike = max(one.channel().contrast for _, one in classes) * people.n / truthful - 1.0
+            spread = spread + truthful**2 / people.n * unlike * (apart * project_shares(shares)) @ apart.T
         return weights @ shares, np.asarray(spread / truthful**2)
 
     def telling(self, people: People, *, delta: float) -> tuple[Telling, ...]:
@@ -180,10 +214,15 @@ class EpsilonClasses(Noise):
         return {"classes": {"by": self.column, "epsilons": dict(self.epsilons)}}
 
     def assumptions(self, people: People, *, delta: float, central: CentralDP | Missing) -> tuple[str, ...]:
-        each = [
-            f"{size:,} people with epsilon0 {upward(own)} in their own report: central epsilon {upward(one.epsilon)}."
-            for own, size, one in self.promises(people, delta=delta)
-        ]
+        each = (
+            []
+            if isinstance(central, Missing)
+            else [
+                f"{size:,} people with epsilon0 {upward(own)} in their own report: central epsilon "
+                f"{upward(one.epsilon)}."
+                for own, size, one in self.promises(people, delta=delta)
+            ]
+        )
         shuffled = (
             [
                 f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "

@@ -65,6 +65,7 @@ class DigitNoise(Noise):
     everybody: ClassVar[str] = EVERYBODY
     unattacked: ClassVar[str] = "digits are mixed each by itself: who sent which of several messages is not weighed"
     unfit: ClassVar[Mapping[str, str]] = {"frequency": "digits carry the mean of a number, and no answer of a list"}
+    apart: ClassVar[str] = "each digit is mixed by itself, and all answers in one report stay together"
     lacks: ClassVar[Mapping[str, str]] = {"vector": "digits carry the mean of one number"}
     estimator: ClassVar[dict[str, str] | Missing] = Missing("counts with dummies have one estimator")
     mixes: ClassVar[str] = " It mixes each digit by itself and adds dummies of every one."
@@ -101,6 +102,10 @@ class DigitNoise(Noise):
 
     def added(self, rng: Entropy) -> Reports:
         return self.added_dummies.drawn(rng)
+
+    @property
+    def counts_on_people(self) -> bool:
+        return False
 
     def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
         return dummies_guarantee(self.dummies, n=people.n, delta=delta, rounds=self.rounds)

@@ -129,6 +129,9 @@ class Memoized(Noise):
     def more(self, people: People, n: int) -> People:
         return self.once.more(people, n)
 
+    def fewest(self, people: People, chance: float, doubt: float) -> People:
+        return self.once.fewest(people, chance, doubt)
+
     def check(self, people: People) -> None:
         self.once.check(people)
 

@@ -139,6 +139,10 @@ class AddedNoise(DummyNoise):
     def added(self, rng: Entropy) -> Reports:
         return self.dummies.drawn(rng)
 
+    @property
+    def counts_on_people(self) -> bool:
+        return self.layer is not None
+
     def explained(self, counts: NDArray[np.int64], sent: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.symbols > 1:
             raise UnsupportedError(f"{self.label}: who sent which of several symbols is not weighed")

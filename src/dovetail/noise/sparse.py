@@ -69,6 +69,10 @@ class SparseNoise(DummyNoise):
     def explained(self, counts: NDArray[np.int64], sent: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.where(sent <= counts, -sent * np.log(float(self.dummies.more)), -np.inf)  # q^(c - h)
 
+    @property
+    def counts_on_people(self) -> bool:
+        return False
+
     def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
         return sparse_guarantee(self.dummies, n=people.n)
 

@@ -82,6 +82,7 @@ class Regression(Question):
     )
     needs_names: ClassVar[bool] = True
     several: ClassVar[bool] = True
+    of_samples: ClassVar[bool] = False
 
     @dataclass
     class Settings:
