@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -163,14 +163,7 @@ class Question(Declared):
         """Say that noise drowns the question (`noise_ratio` of `ratio` or more), and how many people it takes."""
         if self.noise_ratio(noise, people) < ratio:
             return None
-        low, high = float(people.n), 2.0 * people.n
-        while high < MANY and self.noise_ratio(noise, noise.more(people, math.ceil(high))) >= ratio:
-            low, high = high, 2.0 * high
-        while high < MANY and high > 1.001 * low and math.ceil(high) > math.floor(low) + 1:
-            middle = math.floor((low + high) / 2.0)
-            drowned = self.noise_ratio(noise, noise.more(people, middle)) >= ratio
-            low, high = (middle, high) if drowned else (low, middle)
-        needed = f"{math.ceil(high):,} people" if high < MANY else f"more than {MANY:,.0f} people"
+        needed = people_needed(lambda n: self.noise_ratio(noise, noise.more(people, n)) < ratio, people.n)
         what = "drowns" if ratio >= DROWNED else "hides most of"
         return f"noise {what} {self.label} of {people.n:,} people: with as much noise it takes {needed}"
 
@@ -185,7 +178,7 @@ class Question(Declared):
         return Missing(f"{self.label}: is asked once, and no next round is better for what was learned")
 
     def beside(self, noise: Noise, found: Estimate, truth: Sequence[float] | None) -> Mapping[str, Any]:
-        """Facts about all numbers together, by name, for the report on everybody."""
+        """Facts about all numbers together, by name, for the report on everybody; `hidden` if noise leaves none."""
         return {}
 
     def notes(self, beside: Mapping[str, Any], *, n: int, mode: str) -> tuple[str, ...]:
@@ -236,6 +229,17 @@ class Question(Declared):
     @abstractmethod
     def described(self, private: str) -> dict[str, Any]:
         """The question in the report's `collection`, of a column of this name: its `kind` and its domain."""
+
+
+def people_needed(enough: Callable[[int], bool], n: int) -> str:
+    """Say the least number of people above n who are enough, to a part in a thousand."""
+    low, high = float(n), 2.0 * n
+    while high < MANY and not enough(math.ceil(high)):
+        low, high = high, 2.0 * high
+    while high < MANY and high > 1.001 * low and math.ceil(high) > math.floor(low) + 1:
+        middle = math.floor((low + high) / 2.0)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return f"{math.ceil(high):,} people" if high < MANY else f"more than {MANY:,.0f} people"
 
 
 QUESTIONS: Registry[Question] = Registry("question", Question, "dovetail.question", "dovetail.questions")

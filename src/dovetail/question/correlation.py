@@ -15,7 +15,7 @@ from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.noise import Noise, People
-from dovetail.core.question import Values
+from dovetail.core.question import Values, people_needed
 from dovetail.question.covariance import TwoNumbers
 
 TOP53 = np.uint64(11)  # bits of a word that a uniform double leaves out
@@ -36,6 +36,8 @@ class RatioIntervals:
     places : float array (places,), ascending, the value among them
     errors : float array (2, places)
         Standard errors for these people and for their population, if the truth is there.
+    needed : text
+        Where nothing is known: how many people it takes.
 
     Source
     ------
@@ -45,6 +47,7 @@ class RatioIntervals:
     places: NDArray[np.float64]
     errors: NDArray[np.float64]
     sampled: bool = False
+    needed: str = ""
 
     def drawn(self, share: Any) -> RatioIntervals:
         """With sampling added."""
@@ -160,14 +163,13 @@ class Correlation(TwoNumbers):
         return np.array([u, v, u**2 - over, v**2 - over, u * v])
 
     def learned(self, noise: Noise, tally: Tally, people: People) -> Estimate:
-        (u, v, uu, vv, uv), sigma = noise.moments(tally, self._means, people)
-        cuu, cvv, cuv = uu - u * u + sigma[0, 0], vv - v * v + sigma[1, 1], uv - u * v + sigma[0, 1]
-        slopes = np.array([[-2 * u, 0, 1, 0, 0], [0, -2 * v, 0, 1, 0]])
-        doubt = 2.0 * np.sqrt(
-            np.maximum(0.0, np.einsum("ij,jk,ik->i", slopes, sigma, slopes)) + self._rounded(people)
-        )
+        means, sigma = noise.moments(tally, self._means, people)
+        (cuu, cvv), doubt = self._variances(means, sigma, people)
+        u, v, _, _, uv = means
+        cuv = uv - u * v + sigma[0, 1]
         if cuu <= doubt[0] or cvv <= doubt[1]:
-            unknown = RatioIntervals(PLACES, np.full((2, PLACES.size), math.inf))
+            needed = self._needed(noise, people, means, np.maximum((cuu, cvv), doubt / 2.0))
+            unknown = RatioIntervals(PLACES, np.full((2, PLACES.size), math.inf), needed=needed)
             return Estimate(np.asarray(0.0), np.asarray(1.0), people.n, np.asarray(1.0), spread=unknown)
         root = math.sqrt(cuu * cvv)
         rho = float(np.clip(cuv / root, -1.0, 1.0))
@@ -181,16 +183,40 @@ class Correlation(TwoNumbers):
             np.asarray(rho), np.asarray(own), people.n, np.asarray(drawn), spread=RatioIntervals(places, errors)
         )
 
+    def _needed(self, noise: Noise, people: People, means: Values, variances: Values) -> str:
+        """How many people of these variances it takes for noise to be half of neither, but in one of 40 cases."""
+
+        def enough(n: int) -> bool:
+            more = noise.more(people, n)
+            sigma = noise.moments(self._filling(noise, more), self._means, more)[1]
+            return bool((self._variances(means, sigma, more)[1] <= variances / 2.0).all())
+
+        return people_needed(enough, people.n)
+
+    def beside(self, noise: Noise, found: Estimate, truth: Sequence[float] | None) -> Mapping[str, Any]:
+        """That nothing is known, and how many people it takes."""
+        assert isinstance(found.spread, RatioIntervals)
+        if not found.spread.needed:
+            return {}
+        return {
+            "hidden": f"noise hides {self.label} of {found.n:,} people, one of which may be the same for everybody: "
+            f"with as much noise it takes about {found.spread.needed}, or narrower ranges"
+        }
+
+    def _variances(self, means: Values, sigma: Values, people: People) -> tuple[Values, Values]:
+        """Variances of both numbers (2,), and how much of them may be the noise."""
+        u, v, uu, vv, _ = means
+        slopes = np.array([[-2 * u, 0, 1, 0, 0], [0, -2 * v, 0, 1, 0]])
+        noisy = np.maximum(0.0, np.einsum("ij,jk,ik->i", slopes, sigma, slopes))
+        found = np.array([uu - u * u + sigma[0, 0], vv - v * v + sigma[1, 1]])
+        return found, 2.0 * np.sqrt(noisy + self._rounded(people))
+
     def _errors(
         self, noise: Noise, tally: Tally, people: People, gradient: NDArray[np.float64]
     ) -> tuple[float, float]:
         """Standard errors for these people and for their population of a correlation with this gradient."""
         means, sigma = noise.moments(tally, self._means, people)
-        rounding = self._variance(gradient)
-        most = float(rounding.max())
-        (spent,), off = noise.moments(tally, rounding[None], people)
-        above = spent + 2.0 * math.sqrt(float(off[0, 0]) + most * max(float(spent), 0.0) / people.n)
-        variance = float(gradient @ sigma @ gradient) + min(most, max(above, 0.0)) / people.n
+        variance = float(gradient @ sigma @ gradient) + self._charged(noise, tally, people, gradient) / people.n
         worth = gradient @ self._means  # of each answer: its square holds the fourth moments
         (square,), off = noise.moments(tally, worth[None] ** 2, people)
         spread = max(0.0, float(square) + 2.0 * math.sqrt(float(off[0, 0])) - float(gradient @ means) ** 2)
@@ -201,30 +227,41 @@ class Correlation(TwoNumbers):
         """The largest variance that rounding adds to the mean of a square."""
         return (self.step**2 * 0.25 * 4.0 + self.step**4) * 0.25 / people.n
 
-    def _variance(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Variance that rounding adds to a sum of the five means, of a person at each pair of points (points^2,).
+    def _charged(self, noise: Noise, tally: Tally, people: People, gradient: NDArray[np.float64]) -> float:
+        r"""Bound the variance that rounding adds to a sum of the five means, of a person on average.
 
-        The largest over numbers that lie on a point and half a step beside it: in between it is between them, nearly.
+        A number x goes to x + e, where e has moments 0, s^2 / 4, (a/4 - a^3) s^3 and (1/4 - 3/2 a^2 + 3 a^4) s^4 if x
+        lies a <= 1/2 steps s from the nearest point. With \alpha = g_u + 2 g_{uu} x + g_{uv} y, and \beta alike,
+
+        .. math:: V = \frac{s^2}{4} (\alpha^2 + \beta^2) + 2 \alpha g_{uu} \mu_3 + g_{uu}^2 (\mu_4 - s^4/16) + ..
+                  \le \frac{7 s^2}{24} (\alpha^2 + \beta^2) + \frac{s^4}{16} (3 g_{uu}^2 + 3 g_{vv}^2 + g_{uv}^2),
+
+        as 2 \alpha g \mu_3 <= \alpha^2 s^2 / 24 + 24 g^2 \mu_3^2 / s^2, and \mu_4 + 24 \mu_3^2 / s^2 <= s^4 / 4.
         """
-        around, found = np.arange(-2, 3) * self.step, np.zeros(self.points**2)
         u, v = np.repeat(self.grid, self.points), np.tile(self.grid, self.points)
-        for one, other in np.ndindex(2, 2):
-            weights = []
-            for half in (one, other):
-                away = 0.5 * half
-                weights.append(np.array([0.0, 0.5 * (0.5 - away) ** 2, 0.75 - away**2, 0.5 * (0.5 + away) ** 2, 0.0]))
-            law = np.outer(*weights).ravel()
-            a, b = np.repeat(around, 5)[:, None], np.tile(around, 5)[:, None]
-            p, q = u + a, v + b
-            sums = gradient @ np.array([p, q, p**2, q**2, p * q]).transpose(1, 0, 2)
-            mean = law @ sums
-            found = np.maximum(found, law @ (sums - mean) ** 2)
-        return found
+        of_u, of_v, of_uu, of_vv, of_uv = gradient
+        slopes = (of_u + 2.0 * of_uu * u + of_uv * v) ** 2 + (of_v + 2.0 * of_vv * v + of_uv * u) ** 2
+        most, rounded = float(slopes.max()), self.step**2 * (of_uu**2 + of_vv**2 + of_uv**2 / 2.0)
+        (mean,), off = noise.moments(tally, slopes[None], people)  # of reports: `rounded` more than of numbers
+        above = mean + 2.0 * math.sqrt(float(off[0, 0]) + most * max(float(mean), 0.0) / people.n)
+        held = max(0.0, min(most, above) - rounded)
+        curved = 3.0 * (of_uu**2 + of_vv**2) + of_uv**2
+        return float(7.0 / 24.0 * self.step**2 * held + self.step**4 / 16.0 * curved)
 
     def error(self, noise: Noise, people: People) -> float:
-        """Of people who hold all pairs of numbers alike, whose correlation is 0."""
-        shares = np.full(self.points**2, 1.0 / self.points**2)
-        return float(self.learned(noise, noise.expected(shares, people), people).standard_error)
+        """Of people whose numbers fill their ranges alike, and whose correlation is 0."""
+        return float(self.learned(noise, self._filling(noise, people), people).standard_error)
+
+    def noise_ratio(self, noise: Noise, people: People) -> float:
+        """Of the correlation or, if that is larger, of a variance, which vanishes for half of them from 1 on."""
+        means, sigma = noise.moments(self._filling(noise, people), self._means, people)
+        doubts = [one / variance for variance, one in zip(*self._variances(means, sigma, people), strict=True)]
+        return float(max(super().noise_ratio(noise, people), *doubts))
+
+    def _filling(self, noise: Noise, people: People) -> Tally:
+        """What is expected of people whose numbers fill their ranges alike."""
+        shares = np.convolve(np.ones(self.points - 2), [1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0]) / (self.points - 2)
+        return noise.expected(np.outer(shares, shares).ravel(), people)
 
     def truth(self, values: Values) -> list[float]:
         spread = values.std(axis=0)

@@ -110,7 +110,7 @@ def _steps(document: Document) -> Iterator[str]:
         yield f"There is no promise for the shuffled reports ({missing_reason(central)})."
     elif not amplifies(central):
         yield "More honest people, or larger groups, are needed for shuffling to protect anybody."
-    told = document["collection"].get("too_few")
+    told = document["estimates"].get("hidden", document["collection"].get("too_few"))
     if told is not None:
         yield f"{told[0].upper()}{told[1:]}."
     alone = document["collection"].get("alone")

@@ -134,8 +134,9 @@ class RoundEstimates:
 
     @property
     def refused(self) -> list[str]:
-        """Why something is not told that these reports could be about."""
-        return [found for found in self._found.values() if isinstance(found, str)]
+        """Why something is not told that these reports could be about, or nothing is known of it."""
+        hidden = [self.beside["hidden"]] if "hidden" in self.beside else []
+        return [*hidden, *(found for found in self._found.values() if isinstance(found, str))]
 
     @cached_property
     def _found(self) -> dict[str, Estimate | str]:

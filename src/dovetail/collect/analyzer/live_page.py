@@ -123,6 +123,9 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
             for one, those, documents in drawn
             for t, told in [pair for pair in zip(those, documents, strict=True) if pair[1]["groups"]][-1:]
             for line in (*vector_sentences({"estimates": told}), *one.notes(t))
+        )
+        + tuple(
+            f"{said[0].upper()}{said[1:]}." for _, those, _ in drawn for each in those[-1:] for said in each.refused
         ),
         promises=tuple(GuaranteeSentence(*map(_together, line)) for line in answers.sentences(found)),
         rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),
