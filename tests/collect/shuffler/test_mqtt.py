@@ -15,10 +15,14 @@ from paho.mqtt.properties import Properties
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
 from tests.waiting import PATIENCE, until
 
+from dovetail.collect.http import STATUS
+from dovetail.collect.shuffler.intake import ACCEPTED as TAKEN
 from dovetail.collect.shuffler.intake import Reply
+from dovetail.collect.shuffler.mqtt import _JUNK as JUNK
 from dovetail.collect.shuffler.mqtt import _MOST as MOST
 from dovetail.collect.shuffler.mqtt import _ROOM as ROOM
-from dovetail.collect.shuffler.mqtt import BrokerSession, MqttSubscriber
+from dovetail.collect.shuffler.mqtt import _TOLD as TOLD
+from dovetail.collect.shuffler.mqtt import BrokerSession, MqttSubscriber, _Arrived
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.mqtt import MqttTransport
@@ -330,6 +334,28 @@ def test_a_broker_that_hands_over_more_than_it_may_fills_no_memory_and_loses_not
     stuck.let_go()
     reader.join(PATIENCE)
     assert [wire for wire, _ in stuck.taken] == [b"%d" % number for number in range(10 * ROOM)]
+
+
+def test_of_a_flood_of_junk_a_few_are_answered_and_of_everything_else_all(session, monkeypatch):
+    world, told, now = World(campaign(id="junk")), [], [0.0]
+    monkeypatch.setattr("dovetail.collect.shuffler.mqtt.monotonic", lambda: now[0])
+    subscriber = MqttSubscriber(Stuck(world), "mqtt://127.0.0.1:1", session=session)
+    monkeypatch.setattr(subscriber._client, "publish", lambda _, answer: told.append(answer))
+    wire = message(world.campaign, DEVICES[0])
+    arrived = _Arrived(wire, 1, 1, answer_topic(32 * "a"), 0)
+
+    def answered(kind, times):
+        told.clear()
+        for _ in range(times):
+            subscriber._answer(arrived, Reply(kind))
+        return [read_answer(each, wire, world.campaign.shuffler_signing).kind for each in told]
+
+    assert answered("unknown_device", 2 * int(TOLD)) == ["unknown_device"] * int(TOLD)
+    assert STATUS.keys() >= JUNK and [kind for kind in JUNK if answered(kind, 1)] == []
+    for kind in sorted({TAKEN, *STATUS} - JUNK):
+        assert answered(kind, 2 * int(TOLD)) == [kind] * 2 * int(TOLD)
+    now[0] += 60.0
+    assert answered("seal", 2 * int(TOLD)) == ["seal"] * int(TOLD)
 
 
 def test_a_subscriber_stops_while_it_waits_for_room(session):

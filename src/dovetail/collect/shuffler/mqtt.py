@@ -9,7 +9,8 @@ A flood waits at the broker: it is asked to hand over no more than `_MOST` messa
 acknowledged. Brokers do not always keep to that, and what is not acknowledged never comes again on the same
 connection: beyond `_ROOM` messages nothing more is read from the line until there is room. What asks for no
 acknowledgement (QoS 0), as no device does, is dropped. So reports that come over HTTP wait behind `_ROOM` messages of
-the broker's at most, and so does the end of the process.
+the broker's at most, and so does the end of the process. Of what no device in order sends, `_TOLD` a minute are
+answered: signing and publishing is a quarter or more of what junk costs, and a device without an answer sends again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Thread, Timer
+from time import monotonic
 from typing import Any, Self
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTv5
@@ -31,7 +33,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.intake import PendingReply, Reply
+from dovetail.collect.shuffler.intake import PendingReply, RateLimiter, Reply
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.engine import FileLock
 from dovetail.core.display import mute
@@ -118,6 +120,10 @@ _KEPT = 7 * 86_400  # seconds for which a broker keeps the session of a shuffler
 _MOST = 100  # messages that the broker hands over before one of them is acknowledged
 _ROOM = 2 * _MOST  # of all connections: those of one that has just ended may be under way still
 _AROUND = 4096  # bytes of a packet beside the message, at most
+_TOLD = 600.0  # refusals of `_JUNK` that are answered in a minute, and at once
+_JUNK = frozenset(
+    ("malformed", "version", "round", "seal", "signature", "content", "unknown_device", "rate_limited")
+)  # what a flood is refused as, and a device in order never; who has an old campaign or a late report is always told
 
 
 @mute
@@ -154,7 +160,7 @@ class MqttSubscriber:
         self._user, self._password = user, password
         self._session, self._lock = BrokerSession.open(session), session_lock(session)
         self._leaving = dict[int, frozenset[str]]()  # topics, by the packet that unsubscribes them
-        self._room = BoundedSemaphore(_ROOM)
+        self._room, self._told = BoundedSemaphore(_ROOM), RateLimiter(_TOLD)
         self._client = self._make_client()
 
     def _make_client(self) -> Client:
@@ -274,5 +280,7 @@ class MqttSubscriber:
 
     def _answer(self, message: _Arrived, reply: Reply) -> None:
         """Tell the device, if it has asked for it; an answer that is lost is asked for again by a retry."""
+        if reply.kind in _JUNK and self._told.take(b"", monotonic()) > 0.0:
+            return
         if message.answers is not None and is_answer_topic(message.answers):
             self._client.publish(message.answers, self._service.shuffler.answer(message.payload, reply))
