@@ -18,7 +18,7 @@ def tick(value: float) -> str:
 
 
 def draw(points: list[TimePoint]) -> str:
-    return str(time_series_chart(points, title="t", description="d", tick=tick, names=("e", "truth"), across="round"))
+    return str(time_series_chart(points, title="t", description="d", tick=tick, names=("e", "truth")))
 
 
 def test_page_and_terminal_tell_the_rounds_the_windows_and_their_cost() -> None:

@@ -148,7 +148,7 @@ class DummiesRule:
         return None
 
     def charged(self, symbols: int) -> tuple[float, float]:
-        """What a batch costs a person who sends so many symbols: epsilon and delta."""
+        """Epsilon and delta of a batch for a person who sends so many symbols."""
         return symbols * self.epsilon, symbols * self.delta
 
 

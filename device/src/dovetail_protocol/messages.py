@@ -92,9 +92,10 @@ def wire_bytes(campaign: Campaign) -> int:
     return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + inner
 
 
-def planned_bytes(report_bytes: int, suite: str = "x25519", *, entries: int = 1) -> int:
-    """Length of every message of a campaign whose reports have so many bytes, before there is one."""
-    return _HEAD + OVERHEAD[suite] + _OUTER + entries * (OVERHEAD[suite] + _PLAIN + report_bytes)
+def planned_bytes(report_bytes: int, *, entries: int = 1) -> int:
+    """Length of every message of a campaign of suite x25519 that is planned, by the bytes of a report."""
+    seal = OVERHEAD["x25519"]
+    return _HEAD + seal + _OUTER + entries * (seal + _PLAIN + report_bytes)
 
 
 def inner_bytes(campaign: Campaign) -> int:

@@ -150,7 +150,7 @@ def list_bounds(
 
 
 def sent_law(mechanism: VectorRandomizer) -> SeveralQuestions | Channel | None:
-    """What has the privacy loss of a report of a vector, and a law; None where only its promise is known."""
+    """A mechanism with the privacy loss of a report of a vector, and a law; None where only its promise is known."""
     held = mechanism.sampled
     if isinstance(held, GaussianSteps):
         return gaussian_channel(steps=held.steps, sigma=held.sigma)
@@ -230,7 +230,7 @@ class AmplificationProblem:
 
     @property
     def subject(self) -> Mechanism | float:
-        """What is known of the randomizer: itself, or its promise."""
+        """The randomizer where it is known, else its promise."""
         return self.epsilon0 if self.mechanism is None else self.mechanism
 
     @property
@@ -261,11 +261,11 @@ class AmplificationProblem:
         return best
 
     def epsilon(self, n: int) -> float:
-        """What `tightest` says."""
+        """The smallest epsilon that is proved: the value of `tightest`."""
         return _epsilon_of(self.tightest(n))
 
     def attack(self, n: int, *, guess: float) -> float:
-        """What a real randomizer reaches: this one where it is known, else the worst with this promise."""
+        """Epsilon that an attack reaches: on this randomizer if known, else on the worst with this promise."""
         if self.epsilon0 == 0.0:
             return 0.0
         if self.mechanism is None or self.adaptive:
@@ -274,7 +274,7 @@ class AmplificationProblem:
 
 
 def _numeric_lower(bound: Bound, attack: float) -> float:
-    """What the theorem's own value is at least: an attack where nothing better is known."""
+    """Bound the theorem's own value from below: by an attack where nothing better is known."""
     return min(attack if bound.lower is None else bound.lower, _epsilon_of(bound))
 
 

@@ -68,7 +68,7 @@ def attack_lower(epsilon0: float, n: int, delta: float, *, guess: float | None =
 
 
 def _share(epsilon0: float) -> float:
-    """What the better of binary and three-way response reaches of stronger clones, for large n and small delta."""
+    """Share of stronger clones that the better of binary and three-way response reaches; large n, small delta."""
     tiny = math.exp(-epsilon0)
     return math.sqrt((1.0 + tiny) / min(2.0, 1.0 + 2.0 * tiny))
 

@@ -218,12 +218,12 @@ class MixtureCover:
         return fresh
 
     def _high(self, held: Mixtures, epsilon: float) -> Reals:
-        """What no mixture of these intervals exceeds, (intervals,)."""
+        """Upper bounds (intervals,) for all mixtures of these intervals."""
         gain, loss = self._factors(epsilon)
         return held.most(gain * (1.0 + held.error), loss * (1.0 - held.error)) + self.cut
 
     def _low(self, held: Mixtures, epsilon: float) -> float:
-        """What the largest of the single mixtures reaches."""
+        """Lower bound: the largest value of the single mixtures."""
         gain, loss = self._factors(epsilon)
         reached = held.among(held.single).most(gain * (1.0 - held.error), loss * (1.0 + held.error))
         return float(reached.max(initial=0.0)) - loss * self.cut

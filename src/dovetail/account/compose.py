@@ -238,7 +238,7 @@ def _laws_to_ask(parts: Sequence[ShuffledRound], delta: float, simple: Sequence[
 
 
 def _nothing_hides(parts: Sequence[ShuffledRound], delta: float) -> bool:
-    """Whether clone pairs are all but as bad as local budgets: there is hardly ever a clone or a lie."""
+    """True if clone pairs are all but as bad as local budgets: there is hardly ever a clone or a lie."""
     if any(part.mechanism is not None for part in parts):
         return False
     alone = math.fsum(
@@ -301,7 +301,7 @@ def _numeric_epsilon(laws: Laws, parts: Sequence[ShuffledRound], delta: float) -
 
 
 def _lower_end(parts: Sequence[ShuffledRound], delta: float, high: float | None) -> float | None:
-    """What the theorem's own value is at least: an attack where rounds name their mechanism."""
+    """Bound the theorem's own value from below: by an attack where rounds name their mechanism."""
     if high is None:
         return None
     if _by_curves(parts):
@@ -344,7 +344,7 @@ def _by_curves(parts: Sequence[ShuffledRound]) -> bool:
 
 
 def _reached_once(parts: Sequence[ShuffledRound], delta: float) -> float:
-    """What an attack on the worst of the rounds alone reaches: all of them together reveal no less."""
+    """Epsilon that an attack on the worst of the rounds alone reaches: all of them together reveal no less."""
 
     def reached(part: ShuffledRound) -> float:
         if part.mechanism is None:

@@ -357,7 +357,7 @@ def sparse_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> S
 
 
 def _sparse_loss(dummies: SparseDummies) -> float:
-    """What a batch costs at most: log(1 + beta / (q (1 - beta)))."""
+    """Bound the privacy loss of a batch: log(1 + beta / (q (1 - beta)))."""
     return min(dummies.epsilon, math.log1p(float(dummies.kept / (dummies.more * (1 - dummies.kept)))) * UP)
 
 

@@ -274,7 +274,7 @@ def _terms(masses: Reals, n: int) -> int:
 
 @lru_cache(maxsize=8)
 def _counts(masses: tuple[float, ...], n: int) -> _Counts:
-    """What does not depend on the values."""
+    """The counts and weights that are the same for all values."""
     order = np.argsort(masses, kind="stable")
     *light, x, y = (masses[atom] for atom in order)
     ranges = [_window(np.array([float(n)]), mass) for mass in light]
@@ -400,7 +400,7 @@ class GridSteps(NamedTuple):
     steps: tuple[float, ...]
 
     def growth(self, copies: int, tilts: Reals, moved: Reals) -> Reals:
-        """What log E[exp(t S)] of a sum of `copies` grew by, at most, at each t; `moved` is f there."""
+        """Bound the growth of log E[exp(t S)] of a sum of `copies` at each t; `moved` is f there."""
         still = np.log1p(-np.minimum(moved, 1.0 - 2.0**-53))
         total, block = np.zeros_like(tilts), np.zeros_like(tilts)
         for level, step in enumerate(self.steps):
@@ -638,7 +638,7 @@ def gridded_positive_part(
 
 
 def _one_uncommon_copy(values: Reals, masses: Reals, common: NDArray[np.bool_], n: int) -> float:
-    """What the cases add in which all copies but one take the common value: no transform rounds it away."""
+    """Sum of the cases in which all copies but one take the common value: no transform rounds it away."""
     rare = ~common
     moved = float(masses[rare].sum())
     if not common.any() or moved >= 1.0:

@@ -249,7 +249,7 @@ class FourierBound:
         return 0.5 * NOISES[1] * (self.n - 1) * float(tilted.variance.max()) > 600.0
 
     def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
-        """What M(0)^(n-1) alone gives, and its logs by nodes and types."""
+        """The value of M(0)^(n-1) alone, and its logs by nodes and types."""
         tilted = self._tilted(theta)
         logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
         return _total(logs.max(axis=1)), tilted, logs

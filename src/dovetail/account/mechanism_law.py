@@ -141,7 +141,7 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
 
 
 def everybody_law(mechanism: Subject, *, n: int, delta: float) -> EverybodyLaw:
-    """What hides a victim among everybody's reports of this mechanism, asked about `delta`.
+    """The law that hides a victim among everybody's reports of this mechanism, asked about `delta`.
 
     Where a mechanism has too many pairs of values to compare, it is what any randomizer with its promise has.
 
@@ -254,7 +254,7 @@ def everybody_reaches(mechanism: Subject, epsilon: float, *, n: int, delta: floa
 
 
 def law_delta(mechanism: Subject, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
-    """What `law_epsilon` reaches at this epsilon, from above, for searches: is it at most `delta`?
+    """Bound delta at this epsilon by the law of `law_epsilon`, for searches: is it at most `delta`?
 
     The mechanism's own law is asked only where what hides among everybody does not keep `delta`.
     """
@@ -359,7 +359,7 @@ def second_datasets(mechanism: Mechanism) -> Iterator[BlanketLaw]:
 
 
 def exposures_of(mechanism: Subject) -> Sequence[Exposure]:
-    """What hides among everybody depends on, for every kind of ordered pair of values."""
+    """List the exposures of every kind of ordered pair of values, on which hiding among everybody depends."""
     return _once(_exposures, _subject(mechanism))
 
 
@@ -401,7 +401,7 @@ def local_epsilon(mechanism: Subject) -> float:
 
 
 def _subject(mechanism: Subject) -> Subject:
-    """What has the mechanism's law: itself, its noise or its channel."""
+    """The mechanism itself, its noise or its channel: that which has its law."""
     return mechanism.accounted if isinstance(mechanism, Randomizer) else mechanism
 
 

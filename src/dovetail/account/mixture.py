@@ -393,7 +393,7 @@ def amplify_mixture(
 def amplify_class(
     classes: Sequence[tuple[int, KRR]], own: int, *, crowd: int, honest: int, delta: float
 ) -> CentralDP:
-    """What a person of class `own` is promised among `crowd` people, `honest` of whom are: nobody knows which.
+    """Guarantee of a person of class `own` among `crowd` people, `honest` of whom are: nobody knows which.
 
     Parameters
     ----------

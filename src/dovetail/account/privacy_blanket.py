@@ -235,7 +235,7 @@ class ShuffledLaw:
         )
 
     def _guess(self, delta: float) -> tuple[float, float]:
-        """What the normal shift would have, and -d log delta / d log epsilon there."""
+        """Log delta of the normal shift, and -d log delta / d log epsilon there."""
         scale = max(math.sqrt(self.law.spread / self.n), 1e-300)
         t, steepness = normal_threshold(delta / scale)
         return scale * t, steepness

@@ -235,7 +235,7 @@ class ComposedPLD:
         return max(0.0, finite - doubt) * (1.0 - self.error)
 
     def _finite(self, epsilon: float) -> tuple[float, float]:
-        r"""What the finite losses give, and what rounding and wrapping round may have changed.
+        r"""Sum over the finite losses, and the error of rounding and wrapping round.
 
         .. math:: 1 - e^{-k s - f} = e^{-f} (1 - e^{-k s}) + (1 - e^{-f})
         """
@@ -406,7 +406,7 @@ def _is_central(terms: Terms, theta: float, epsilon: float) -> bool:
 
 
 def shift_quantile(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
-    r"""What the sum of all shifts exceeds with probability at most `beta`, by Chernoff's bound.
+    r"""Bound that the sum of all shifts exceeds with probability at most `beta`, by Chernoff's bound.
 
     .. math:: w = \min_{u > 0} \frac{\log(1/\beta) + \sum_r t_r \log E[e^{u Z_r}]}{u}
 
@@ -528,7 +528,7 @@ class MechanismCurve:
 
     @property
     def clones(self) -> ClonePair:
-        """What every mechanism with this promise has."""
+        """The clone pair of every mechanism with this promise."""
         return ClonePair(self.epsilon0, self.n)
 
     @property
@@ -544,7 +544,7 @@ class MechanismCurve:
 
     @property
     def hides_more(self) -> bool:
-        """Whether everybody hides more than clones do, at a typical loss."""
+        """True if everybody hides more than clones do, at a typical loss."""
         return _hides_more(self)
 
     def pessimistic(self, *, step: float, cut: float, theta: float | None) -> PrivacyLossDistribution:

@@ -57,7 +57,7 @@ class SeveralQuestions(ABC):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What stands beside the promises of the answers."""
+        """Caveats of the promises of all answers."""
         named = [part.guarantee.caveats for part in self.parts if isinstance(part, Randomizer)]
         return tuple(dict.fromkeys(caveat for caveats in named for caveat in caveats))
 
@@ -178,7 +178,7 @@ class SampledBlock(SeveralQuestions):
 
     @property
     def response(self) -> KRR:
-        """What answers the question that was drawn."""
+        """The response that answers the question that was drawn."""
         return _only_response(self.parts)
 
     @property
@@ -233,7 +233,7 @@ class ChosenWord(SeveralQuestions):
 
     @property
     def response(self) -> KRR:
-        """What picks a word."""
+        """The response that picks a word."""
         return _only_response(self.parts)
 
     @property

@@ -118,7 +118,7 @@ class ShuffledRound:
 
     @property
     def dominating(self) -> ClonePair | MechanismCurve:
-        """What dominates one such round, but for delta0."""
+        """The dominating pair of one such round, but for delta0."""
         if self.pair.kind == "clones":
             return self.pair
         curve = MechanismCurve(self.mechanism or self.epsilon0, self.n)
@@ -155,7 +155,7 @@ def distinct_pairs(parts: Sequence[ShuffledRound]) -> Pairs:
 
 
 def distinct_laws(parts: Sequence[ShuffledRound]) -> Laws:
-    """What dominates each kind of round, once, with the number of its rounds."""
+    """The dominating pair of each kind of round, once, with the number of its rounds."""
     count: Counter[ClonePair | MechanismCurve] = Counter()
     for part in parts:
         count[part.dominating] += part.times
@@ -370,7 +370,7 @@ class _Attack:
         )[0]
 
     def lower(self, total: ComposedPLD, epsilon: float) -> float:
-        """What all rounds reach at `epsilon`."""
+        """Lower bound for delta of all rounds at `epsilon`."""
         return max(0.0, total.lower(epsilon + self.allowance) - self.beta)
 
 
@@ -395,7 +395,7 @@ def _lower_pld(ends: Ends, step: float) -> PrivacyLossDistribution:
 
 
 def _kinds(parts: Sequence[ShuffledRound]) -> Counter[tuple[Mechanism | float, int]]:
-    """Who shuffled with how many others, with the number of such rounds; few kinds.
+    """Number of rounds by mechanism and by the others who were shuffled with it; few kinds.
 
     More people of a collection with common values reveal no more: those beyond n may be revealed.
     """

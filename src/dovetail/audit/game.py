@@ -177,17 +177,20 @@ def audit_mechanism(
         told = coins.below(len(tried), count).tolist() if devices else None
         return drawn, trials(make, tried, drawn, told, waits)
 
+    # search: the two inputs that differ most
     tried = [*inputs]
     if search and len(tried) > 2:
         drawn, found = play(tried, total // 3)
         seen = clock.take("search", found, limit / 3)
         tried = [tried[which] for which in _furthest(seen, tried, drawn, claimed, slack)]
+    # choose: rules that guess the input, from one half of the calls
     m = len(tried)
     drawn, found = play(tried, total - clock.calls)
     trained = clock.take("choose", islice(found, len(drawn) // 2), limit / 2)
     rules = [
         rule for name, key in _keys(trained, tried) for rule in _rules(key, name, trained, drawn, m, claimed, slack)
     ]
+    # test: all rules on the other half, at a level that is shared among them
     wanted = math.log(max(1, len(rules)) / level)
     once = math.log1p((1.0 - slack) / (math.exp(claimed) / (m - 1) + slack))  # what a right guess is worth at most
     _enough(len(drawn) - len(trained), wanted / once, claimed, asked=total)

@@ -281,7 +281,7 @@ def _plan_shuffle(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.
+    """Price a promise about order: fits a shuffler to public labels, points, groups or a graph.
 
     With --ranges coarser groups are compared by how many people stand in the smallest one, what a shuffle inside
     groups promises them, and how far off estimates of a group may be.

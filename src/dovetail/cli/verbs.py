@@ -90,7 +90,7 @@ GROUPS = {
         ),
         "plan-shuffle": (
             "dovetail.cli.plan_shuffle",
-            "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",
+            "Price a promise about order: fits a shuffler to public labels, points, groups or a graph.",
         ),
         "plan-strings": (
             "dovetail.cli.plan",

@@ -104,11 +104,11 @@ class Run(ABC):
 
     @abstractmethod
     def draw(self, table: Table) -> tuple[Any, Manifest]:
-        """What was learned, and the files of the release, which lie in the staging folder."""
+        """Draw a release: what it tells, and its files, which lie in the staging folder."""
 
     @abstractmethod
     def recall(self, manifest: Manifest, folder: Path, census: Census) -> Any:
-        """What was learned, from the files of a recorded release."""
+        """Read what a recorded release tells, from its files."""
 
     @abstractmethod
     def report(

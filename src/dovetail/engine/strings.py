@@ -51,7 +51,7 @@ from dovetail.shuffle.uniform import Uniform
 
 @dataclass(frozen=True)
 class PackLevel:
-    """What the people of a level send, as a tally of the batch."""
+    """Reports of the people of a level, as a tally of the batch."""
 
     reader: Reader
     secret: Secret
@@ -114,7 +114,7 @@ class PackTexts:
 
 @dataclass(frozen=True)
 class UnpackTexts:
-    """What is true of the strings of a partition: numbers, and no string."""
+    """Numbers that are true of the strings of a partition, and no string."""
 
     secret: Secret
     search: Search
@@ -129,7 +129,7 @@ class UnpackTexts:
 
 @contextmanager
 def _about_strings() -> Iterator[None]:
-    """What cannot be searched is a fault of [strings]."""
+    """Refuse in the name of [strings] what cannot be searched."""
     try:
         yield
     except UnsupportedError as error:
@@ -226,7 +226,7 @@ class StringsRun(Run):
         return strings_report(self.asked, survey, search, released, fresh(self.asked), engine=engine, **rest)
 
     def _search(self, table: Table) -> tuple[FrequentStrings, dict[str, Any]]:
-        """What is found, level by level, and what drew it."""
+        """Search level by level: the strings that are found, and a record of what drew them."""
         retried = list[int]()
 
         def ask(level: Level) -> Tally:
@@ -251,7 +251,7 @@ class StringsRun(Run):
         return answer, {**self.engine.describe(), **drawn}
 
     def _truth(self, table: Table, search: Search) -> Truth:
-        """What is true of everybody's string."""
+        """The truth about everybody's string."""
         secret, parts = Secret(self.secret.of("truth")), people_parts(table.census.n)
         found = self.engine.exchange(
             table.source, PackTexts(self.reader(numbers=table.numbers), secret, parts),

@@ -38,9 +38,7 @@ from dovetail.table.check import (
 from dovetail.table.columns import (
     ABSENT,
     DROP,
-    EMAIL,
     NO_NUMBER,
-    PHONE,
     Column,
     Declared,
     Fix,
@@ -254,7 +252,7 @@ def _public(column: Column, series: pl.Series, data: DataSection, *, number: boo
             (Fix('call them "not stated"', (), column.name, (("", NOT_STATED),)),),
         )  # fmt: skip
     yield from identity_problems(column, "public")
-    yield from contact_problems(column, EMAIL, PHONE)
+    yield from contact_problems(column)
     yield from date_problems(column, role=True)
     if number:
         yield from _spelled(column, data)[1]

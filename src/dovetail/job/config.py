@@ -387,7 +387,7 @@ DEFAULT = "closest_direction"
 
 
 class VectorSection(Section):
-    """What is the mean of people's vectors of `dimension` numbers, each shortened to Euclidean length `clip`?
+    """Ask for the mean of people's vectors of `dimension` numbers, each shortened to Euclidean length `clip`.
 
     Both are public, chosen before vectors are seen. `randomizer` names what each device runs, whose settings are
     further keys; `epsilon` is of one report, `delta` of the shuffled batch, with `honest` people (default: all).
@@ -534,37 +534,52 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        release = self.mode == "release"
-        if release and self.seed is not None:
+        if self.mode == "release" and self.seed is not None:
             raise ValueError("a release draws from the operating system and refuses `seed`; remove it")
         if self.vector is not None:
             for name, section in self.vector.spelled_out(self.model_fields_set).items():
                 object.__setattr__(self, name, section)
         if self.strings is not None:
-            self.strings.refuse_others(self.model_fields_set, self.data, release=release)
+            self.strings.refuse_others(self.model_fields_set, self.data, release=self.mode == "release")
             return self
         if self.question_kind.of_arrays:
             _refuse_unlike_arrays(self.data)
-        elif release and not self.data.numeric and self.data.categories is None:
+        if self.mode == "release":
+            self._released()
+        if self.memoize is not None:
+            self.memoize.refuse_others(self)
+        self._trusted()
+        self._by_class()
+        self._asked_of_column()
+        self._randomized_for_question()
+        self._stream_or_table()
+        apart = choices_of(self).refusal if self.data.time is None else None
+        if apart is not None:
+            raise ValueError(apart)
+        self._listed()
+        return self
+
+    def _released(self) -> None:
+        """Refuse what is for rehearsals, and what a release has to declare."""
+        if not self.question_kind.of_arrays and not self.data.numeric and self.data.categories is None:
             raise ValueError("a release must declare `categories` (for numbers: `lower`, `upper`) in [data]")
-        if release and self.data.unconfirmed:
+        if self.data.unconfirmed:
             keys = ", ".join(f"`{key}`" for key in self.data.unconfirmed)
             raise ValueError(
                 f"a release declares {keys} in [data] without looking at the table: confirm or correct them, then "
                 "delete `unconfirmed`"
             )
-        if release and self.shuffle.compare:
+        if self.shuffle.compare:
             raise ValueError("`compare` is for rehearsals: a release uses one shuffler")
-        if release and not SHUFFLERS[self.shuffle.shuffler].moves_reports:
+        if not SHUFFLERS[self.shuffle.shuffler].moves_reports:
             raise ValueError(
                 f'a release must shuffle: `shuffler` "{self.shuffle.shuffler}" would publish who sent what'
             )
-        if release and "attack" in self.model_fields_set:
+        if "attack" in self.model_fields_set:
             raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
-        if self.memoize is not None:
-            self.memoize.refuse_others(self)
-        self._trusted()
-        self._by_class()
+
+    def _asked_of_column(self) -> None:
+        """Refuse a question that is not about what [data] declares."""
         asked = self.question_kind
         if not asked.of_arrays and self.data.numeric != asked.of_numbers:
             raise ValueError(
@@ -580,7 +595,10 @@ class RunConfig(Section):
                 else f"`missing` = {self.data.missing!r} of numbers goes with their mean alone: without [question], "
                 'or with ask = "nonresponse"; otherwise it is "refuse" or "drop"'
             )
-        question = asked.needs
+
+    def _randomized_for_question(self) -> None:
+        """Refuse a randomizer or an estimator of another question."""
+        asked, question = self.question_kind, self.question_kind.needs
         if self.randomize is not None and question != self.randomize.kind.question:
             *most, last = [
                 kind.name
@@ -602,10 +620,9 @@ class RunConfig(Section):
             )
         if self.estimate.estimator != "rao-blackwell" and question != "mean":
             raise ValueError("[estimate] estimator is for the mean of a number; every other question has one")
-        self._stream_or_table()
-        apart = choices_of(self).refusal if self.data.time is None else None
-        if apart is not None:
-            raise ValueError(apart)
+
+    def _listed(self) -> None:
+        """Refuse columns that [data] does not list as public."""
         wanted_columns = {
             "[shuffle] groups": self.shuffle.groups.columns if self.shuffle.groups else [],
             **{f"[shuffle] {key}": [name] for key, name in self.shuffle.named_columns.items()},
@@ -619,7 +636,6 @@ class RunConfig(Section):
                     raise ValueError(
                         f"{place}: column {name!r} is not listed in [data] public{nearest(name, self.data.public)}"
                     )
-        return self
 
     def _trusted(self) -> None:
         """Refuse what does not fit to who makes the noise."""

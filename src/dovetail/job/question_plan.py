@@ -286,6 +286,7 @@ def plan_question(
     if trust != "local" and constant_values:
         raise ParameterError('`constant_values` goes with `trust` "local": dummies are drawn for each round.')
     often = rounds is not None or QUESTIONS[ask].several or QUESTIONS[ask].bounds_sums  # many symbols of a person
+    # where the kind of noise is left open, the best of the kinds
     again = partial(
         plan_question, ask, settings=settings, data=data, n=n, trust=trust, error=error, epsilon=epsilon,
         epsilon0=epsilon0, delta=delta, honest=honest, constant_values=constant_values,
@@ -297,6 +298,7 @@ def plan_question(
         # a local delta is nothing to be had unasked
         pure = [kind.name for kind in VECTOR_RANDOMIZERS if kind.is_pure]
         return _best({name: partial(again, randomizer=name) for name in pure}, error)
+    # the collection that is asked for, and what is wished of it
     data = {**data, "missing": ABSENT} if QUESTIONS[ask].takes_gaps else data
     several: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
     if dummies not in (None, "best", "geometric"):
@@ -304,6 +306,7 @@ def plan_question(
     memoize = {"memoize": {"constant_values": True}} if constant_values else {}
     asked = _Asked({"ask": ask, **texts, **settings}, data, trust, randomizer, delta, honest, several, memoize)
     wishes = _wishes({"error": error, "epsilon": epsilon, "epsilon0": epsilon0}, n, trust, most=asked.largest)
+    # its people, and the plan that meets the wishes with them
     people = (
         float(n) if n is not None else least(lambda n: asked.enough(wishes, math.ceil(n)), 2.0, MANY, tolerance=1e-3)
     )

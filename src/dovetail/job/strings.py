@@ -87,7 +87,7 @@ Tally = NDArray[np.float64]  # (symbols,), whole numbers
 @final
 @dataclass(frozen=True)
 class Level:
-    """What one group of people is asked: the next byte of the beginnings that are left, or which string ended before.
+    """Question to one group of people: the next byte of the beginnings that are left, or which string ended before.
 
     A fold: tallies of parts of the group add, in any order; the noise of the shuffler is added to the sum, once.
 
@@ -412,14 +412,14 @@ class Search:
 
     @classmethod
     def of(cls, answer: FrequentStrings, asked: StringsSection) -> Search:
-        """What a search has found."""
+        """The strings of a search that has ended."""
         bare = asked.trust == "shuffler"
         local = LocalDP(inf, source=NOT_LOCAL) if bare else LocalDP(answer.guarantee.colluding, source="one report")
         return cls(list(answer.found), local, answer.guarantee, answer.groups[-1], asked.levels)
 
     @classmethod
     def recorded(cls, table: pl.DataFrame, sizes: Sequence[int], asked: StringsSection) -> Search:
-        """What a release has found, of groups of so many people."""
+        """The strings of a recorded release, of groups of so many people."""
         central = promise_of_dummies(sizes, epsilon=asked.epsilon, delta=asked.delta)
         found = tuple(FrequentString(*row) for row in table.iter_rows())
         return cls.of(FrequentStrings(found, central, tuple(sizes), ()), asked)
@@ -441,7 +441,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a rehearsal knows of everybody's string; counts of disjoint sets of strings add.
+    """The truth of a rehearsal about everybody's string; counts of disjoint sets of strings add.
 
     Parameters
     ----------
@@ -621,7 +621,7 @@ def _released(
 
 
 def strings_terms(asked: StringsSection) -> bytes:
-    """What shapes a release, for the ledger."""
+    """Terms of a release, for the ledger."""
     return b"strings" + asked.model_dump_json().encode()
 
 
@@ -636,7 +636,7 @@ def found_table(found: Sequence[FrequentString]) -> pl.DataFrame:
 
 
 def describe_search(settings: RunConfig) -> dict[str, Any]:
-    """What a released table of strings says of itself."""
+    """Description that a released table of strings carries."""
     return {"strings": settings.model_dump(mode="json")["strings"], "private": settings.data.private}
 
 

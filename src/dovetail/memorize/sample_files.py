@@ -266,7 +266,7 @@ class MixedTypes:
         for name in (*ignore, *categories):
             if name not in train.columns:
                 raise DataError(f"train: has no column {name!r}{nearest(name, train.columns)}.")
-        _same_columns(train, fresh, "fresh")
+        _same_columns(train, fresh)
         names = [name for name in train.columns if name not in ignore]
         if not names:
             raise DataError("train: no column is left to compare.")
@@ -311,13 +311,13 @@ class MixedTypes:
         return "Euclidean over " + " and ".join(parts)
 
 
-def _same_columns(train: pl.DataFrame, other: pl.DataFrame, what: str) -> None:
-    missing = [name for name in train.columns if name not in other.columns]
-    extra = [name for name in other.columns if name not in train.columns]
+def _same_columns(train: pl.DataFrame, fresh: pl.DataFrame) -> None:
+    missing = [name for name in train.columns if name not in fresh.columns]
+    extra = [name for name in fresh.columns if name not in train.columns]
     if missing or extra:
         said = [f"lacks {missing[0]!r}"] if missing else []
         said += [f"has {extra[0]!r} besides"] if extra else []
-        raise DataError(f"{what}: columns differ from the training table: {' and '.join(said)}.")
+        raise DataError(f"fresh: columns differ from the training table: {' and '.join(said)}.")
 
 
 def _column(train: pl.Series, fresh: pl.Series, category: bool) -> Column:

@@ -475,7 +475,6 @@ def time_series_chart(
     description: str,
     tick: TickFormat,
     names: tuple[str, str],
-    across: str,
 ) -> Markup:
     """A line with its band (whiskers where there are few points), and a dashed line for the truth.
 
@@ -483,7 +482,6 @@ def time_series_chart(
     ----------
     points : in order of x, at least one with a value
     names : what the estimate and the truth are called
-    across : what the horizontal axis shows
     """
     known = [point for point in points if point.value is not None]
     truths = [point.truth for point in known if point.truth is not None]
@@ -496,7 +494,7 @@ def time_series_chart(
     )
     parts = [svg_legend(shown), y.grid(SERIES_LEFT, SERIES_RIGHT, tick)]
     parts += [svg_text("tick middle", x(value), bottom + 16, f"{value:,g}") for value in _times(x.first, x.last)]
-    parts.append(svg_text("tick middle", (SERIES_LEFT + SERIES_RIGHT) / 2, bottom + 32, across))
+    parts.append(svg_text("tick middle", (SERIES_LEFT + SERIES_RIGHT) / 2, bottom + 32, "round"))
     for run in _runs(points):
         parts += _draw_run(run, x, y, many=len(points) > MOST_SINGLE_POINTS)
     return svg_picture(bottom + 40, title, description, parts)

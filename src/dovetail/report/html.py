@@ -389,7 +389,6 @@ def _series(document: Document) -> CaptionedChart | None:
         description=f"A line of estimates with their {level} intervals; gaps where no device had budget left.",
         tick=_plain,
         names=(f"estimate with {level} interval", "truth (rehearsal only)"),
-        across="round",
     )
     return CaptionedChart(title, chart)
 

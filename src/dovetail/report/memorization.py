@@ -238,7 +238,7 @@ def _map(document: Document, points: dict[str, NDArray[np.float64]], labels: NDA
         for (kind, name), part in zip(kinds, plane, strict=True)
     ]
     places = [(place.tolist(), words) for place, words in named[:MOST_CELLS_DRAWN]]
-    return point_map(samples, places, title="Cells of the training data")
+    return point_map(samples, places)
 
 
 def _nearest(pairs: Any, shown: dict[str, Any]) -> Section:

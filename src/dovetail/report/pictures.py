@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 Pixels = NDArray[np.uint8]  # (h, w, 3)
 
 
-def image_strip(rows: Sequence[Sequence[Pixels]], *, title: str, gap: int = 2) -> Markup:
+def image_strip(rows: Sequence[Sequence[Pixels]], *, title: str) -> Markup:
     """Rows of equally large pictures, one below the other, as an <img> that needs no file."""
-    lines = [np.concatenate([_framed(picture, gap) for picture in row], axis=1) for row in rows]
+    lines = [np.concatenate([_framed(picture) for picture in row], axis=1) for row in rows]
     data = b64encode(png(np.concatenate(lines, axis=0))).decode()
     return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(title, data)
 
@@ -60,8 +60,8 @@ def png(pixels: Pixels) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def _framed(picture: Pixels, gap: int) -> Pixels:
-    return np.pad(picture, ((gap, gap), (gap, gap), (0, 0)), constant_values=255)
+def _framed(picture: Pixels) -> Pixels:
+    return np.pad(picture, ((2, 2), (2, 2), (0, 0)), constant_values=255)
 
 
 # Points of three samples in a plane, with labels at places: a map of the cells of a comparison.
@@ -72,9 +72,7 @@ _HEIGHT, _EDGE, _FOOT = 300.0, 10.0, 28.0
 Points = Sequence[Sequence[float]]
 
 
-def point_map(
-    samples: Sequence[tuple[str, str, Points]], labels: Sequence[tuple[Sequence[float], str]], *, title: str
-) -> Markup:
+def point_map(samples: Sequence[tuple[str, str, Points]], labels: Sequence[tuple[Sequence[float], str]]) -> Markup:
     """A scatter of samples, each with its class of the style sheet and its name, and labels at places of the plane.
 
     Both axes are stretched to fill the picture.
@@ -102,6 +100,7 @@ def point_map(
         x = _EDGE + number * (WIDTH - 2 * _EDGE) / len(samples)
         parts.append(Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(kind, x + 4, _HEIGHT + 14))
         parts.append(svg_text("legend start", x + 13, _HEIGHT + 18, name))
+    title = "Cells of the training data"
     return svg_picture(_HEIGHT + _FOOT, title, title, parts)
 
 

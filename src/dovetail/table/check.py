@@ -150,11 +150,11 @@ def identity_problems(column: Column, role: str | None) -> Iterator[Problem]:
     yield Problem(what, column_called(column.name), remedy, Status.STOPS if role else Status.NOTE)
 
 
-def contact_problems(column: Column, email: str, phone: str) -> Iterator[Problem]:
+def contact_problems(column: Column) -> Iterator[Problem]:
     """E-mail addresses and telephone numbers among other things."""
     if column.kind in (Kind.EMAIL, Kind.PHONE, Kind.DATE, Kind.NUMBER):
         return
-    for pattern, what in ((email, "e-mail addresses"), (phone, "telephone numbers")):
+    for pattern, what in ((EMAIL, "e-mail addresses"), (PHONE, "telephone numbers")):
         count = column.count_of(pattern)
         if count:
             yield Problem(
@@ -379,7 +379,7 @@ def _of_column(column: Column, look: Look, asked: Declared, labels: Labels) -> I
     yield from constant_problems(column, private=role == "private")
     yield from missing_problems(column, series, look.gaps.get(name, []), asked)
     yield from identity_problems(column, role)
-    yield from contact_problems(column, EMAIL, PHONE)
+    yield from contact_problems(column)
     yield from date_problems(column, role=role is not None)
     if column.kind == Kind.NUMBER or (role == "private" and asked.numeric(column)):
         yield from _of_numbers(column, look, asked)

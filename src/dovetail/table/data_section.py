@@ -224,7 +224,7 @@ class Decisions(FileFormat, Spellings):
     randomize: dict[Literal["randomizer"], str] = {}
 
 
-def read_decisions(lines: Sequence[str], *, name: str = "--set") -> dict[str, Any]:
+def read_decisions(lines: Sequence[str]) -> dict[str, Any]:
     """Lines of TOML below [data] as keys with their values.
 
     Raises
@@ -235,7 +235,7 @@ def read_decisions(lines: Sequence[str], *, name: str = "--set") -> dict[str, An
     try:
         return tomllib.loads("\n".join(lines))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name} must be a line of TOML, such as 'missing = \"drop\"': {error}.") from None
+        raise ConfigError(f"--set must be a line of TOML, such as 'missing = \"drop\"': {error}.") from None
 
 
 # Values and keys as TOML spells them.

@@ -147,9 +147,7 @@ def fit_recoder(
     encoder: SentenceEncoder,
     *,
     epsilon: float,
-    utility: str = "clipped",
     clusters: int = CLUSTERS,
-    fewest_sentences: int = 2,
 ) -> RecoderTrial:
     r"""Fit H to the clusters of three quarters of the public documents; keep it if the last quarter agrees better.
 
@@ -163,11 +161,8 @@ def fit_recoder(
         G; stays as it is.
     epsilon : float, nats
         For which the choice is made: a recoder may help at one and hurt at another.
-    utility : str
     clusters : int, at least 2
         Of document means, by k-means.
-    fewest_sentences : int
-        Shorter documents are left out.
 
     Raises
     ------
@@ -180,7 +175,7 @@ def fit_recoder(
     documents are ours.
     """
     privacy_budget("epsilon", epsilon)
-    public = [one for one in refuse_private(documents).documents if len(one.sentences) >= fewest_sentences]
+    public = [one for one in refuse_private(documents).documents if len(one.sentences) >= 2]
     if len(public) < 12:
         raise DataError(f"a recoder needs at least 12 public documents of some sentences, got {len(public)}.")
     public = [public[place] for place in np.random.default_rng(_FIT_SEED).permutation(len(public))]
@@ -191,8 +186,7 @@ def fit_recoder(
     recoded = RecodedEncoder(encoder, layers)
     truth = member if any(one.label is None for one in public) else _numbers([str(one.label) for one in public])
     before, after = (
-        _agreement(one, public[:cut], public[cut:], truth, epsilon=epsilon, utility=utility)
-        for one in (encoder, recoded)
+        _agreement(one, public[:cut], public[cut:], truth, epsilon=epsilon) for one in (encoder, recoded)
     )
     gain = after - before
     kept = bool(gain.mean() > gain.std() / np.sqrt(gain.size))  # by more than its standard error
@@ -248,11 +242,10 @@ def _agreement(
     truth: NDArray[np.int64],
     *,
     epsilon: float,
-    utility: str,
 ) -> Doubles:
     """For each held-out document the expected share of released candidates of its class."""
     made = Candidates.from_documents(PublicDocuments(_numbered(public)), encoder, fewest_sentences=1)
-    mechanism = DeepCandidate.of(made, epsilon=epsilon, utility=utility, selection="exponential")
+    mechanism = DeepCandidate.of(made, epsilon=epsilon, utility="clipped", selection="exponential")
     classes = truth[[int(name) for name in made.names]]
     found = []
     for one, own in zip(held, truth[len(public) :], strict=True):

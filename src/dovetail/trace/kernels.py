@@ -59,15 +59,15 @@ class Kernel(ABC):
         return self.correlation(np.abs(stamps[:, None] - stamps[None, :]))
 
 
-def sorted_times(times: ArrayLike, *, least: int = 2) -> Floats:
-    """Time stamps (n,) in seconds, finite and strictly increasing; at least `least` of them.
+def sorted_times(times: ArrayLike) -> Floats:
+    """Time stamps (n,) in seconds, finite and strictly increasing; at least two.
 
     >>> sorted_times([0, 15, 30]).tolist()
     [0.0, 15.0, 30.0]
     """
     stamps = np.asarray(times, dtype=np.float64)
-    if stamps.ndim != 1 or stamps.size < least:
-        raise DataError(f"`times` must be at least {least} time stamps, got {stamps.size}; one point has no trace.")
+    if stamps.ndim != 1 or stamps.size < 2:
+        raise DataError(f"`times` must be at least 2 time stamps, got {stamps.size}; one point has no trace.")
     bad = np.flatnonzero(~np.isfinite(stamps))
     if bad.size:
         raise DataError(f"`times` must be finite seconds; {bad.size:,} are not (first at point {bad[0] + 1}).")

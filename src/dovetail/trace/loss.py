@@ -373,16 +373,16 @@ class Adversary:
     unknown_mean: bool = False
 
 
-def adversary_kernels(kernel: Kernel, *, stretches: Sequence[float] = STRETCHES) -> dict[str, Kernel]:
+def adversary_kernels(kernel: Kernel) -> dict[str, Kernel]:
     """The kernel itself first, then stretched ones, then those with less nugget where it has one."""
-    others = {f"length x {factor:g}": kernel.stretched(factor) for factor in stretches if factor != 1.0}
+    others = {f"length x {factor:g}": kernel.stretched(factor) for factor in STRETCHES if factor != 1.0}
     nuggets = {name: scale_nugget(kernel, factor) for name, factor in NUGGETS.items()}
     return {OWN: kernel, **others, **{name: other for name, other in nuggets.items() if other != kernel}}
 
 
-def adversaries(kernel: Kernel, times: Floats, *, stretches: Sequence[float] = STRETCHES) -> list[Adversary]:
+def adversaries(kernel: Kernel, times: Floats) -> list[Adversary]:
     """The kernel itself first, then the others, then one for whom the mean of the trace is unknown."""
-    kernels = adversary_kernels(kernel, stretches=stretches)
+    kernels = adversary_kernels(kernel)
     found = [Adversary(name, model.matrix(times)) for name, model in kernels.items()]
     return [*found, Adversary("unknown mean", found[0].prior + UNKNOWN_MEAN, unknown_mean=True)]
 

@@ -15,7 +15,6 @@ from dovetail.trace.closed_form import block, concentrated, from_prior, full, pu
 from dovetail.trace.descent import LEAST_FLOOR, Budget, Descent, Design, Goal, least_worst_loss
 from dovetail.trace.kernels import Floats, Kernel
 from dovetail.trace.loss import (
-    STRETCHES,
     Adversary,
     adversaries,
     check_secret,
@@ -256,7 +255,6 @@ def design_noise(
     secrets: Sequence[tuple[int, ...]],
     budget: Budget,
     *,
-    stretches: Sequence[float] = STRETCHES,
     solver: str | None = None,
 ) -> Design:
     """The noise covariance of a mechanism.
@@ -269,8 +267,6 @@ def design_noise(
     secrets : list of tuple of int
         Each is one location, or several that are secret together.
     budget : Budget
-    stretches : list of float
-        Length-scales that `robust` holds against, as multiples.
     solver : "clarabel" or "scs"
         Solve `full` as a semidefinite program instead of by descent.
     """
@@ -291,7 +287,7 @@ def design_noise(
             raise UnsupportedError(
                 f"`floor` must be at least {LEAST_SEARCH_FLOOR:g} for robust noise, got {budget.floor:g}."
             )
-        return robust(adversaries(kernel, times, stretches=stretches), secrets, budget)
+        return robust(adversaries(kernel, times), secrets, budget)
     if name == "full":
         return _full(prior, secrets, budget, solver)
     if len(secrets) != 1:

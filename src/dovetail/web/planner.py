@@ -83,15 +83,15 @@ def share_chart(points: Sequence[ParticipationPoint], *, title: str, axis: str, 
     )
 
 
-def error_chart(points: Sequence[ParticipationPoint], plan: CollectionPlan, *, title: str, axis: str) -> Markup:
-    """The error over a share of people."""
+def error_chart(points: Sequence[ParticipationPoint], plan: CollectionPlan) -> Markup:
+    """The error over the share of people who do not answer."""
     tick: TickFormat = percent if plan.requirements.question == "frequency" else _plain
     return line_chart(
         [NamedCurve("95 % error", "curve-other", [p.share for p in points], [p.error95 for p in points])],
-        title=title,
+        title="Error by share of people who do not answer",
         description=f"The error grows from {plan_error(plan, points[0].error95)} to "
         f"{plan_error(plan, points[-1].error95)}.",
-        axis=axis,
+        axis="share of people who do not answer",
         tick=tick,
         across=percent,
     )
@@ -346,9 +346,7 @@ def curves_view(plan: CollectionPlan) -> dict[str, Any]:
             axis="share of people who do not answer",
             mark=None,
         ),
-        "error_chart": error_chart(
-            absent, plan, title="Error by share of people who do not answer", axis="share of people who do not answer"
-        ),
+        "error_chart": error_chart(absent, plan),
         "dishonest": [_point(plan, point) for point in dishonest],
         "absent": [_point(plan, point) for point in absent],
         "assumed": percent(assumed),

@@ -394,6 +394,7 @@ def compositions(chances: Rows, most: NDArray[np.int64], last: NDArray[np.float6
     strides = np.ones(kinds, dtype=np.int64)
     for y in range(1, kinds):
         strides[y] = strides[y - 1] * (most[y - 1] + 1)
+    # what each state has taken, of each kind and in all
     states = strides[free]
     taken = np.zeros((states, kinds), dtype=np.int64)
     total = np.zeros(states, dtype=np.int64)
@@ -401,6 +402,7 @@ def compositions(chances: Rows, most: NDArray[np.int64], last: NDArray[np.float6
         for y in range(free):
             taken[s, y] = (s // strides[y]) % (most[y] + 1)
             total[s] += taken[s, y]
+    # forwards: how likely the first i people sent what a state holds, scaled at each step to stay in range
     forward = np.zeros((m + 1, states))
     forward[0, 0] = 1.0
     for i in range(m):
@@ -419,6 +421,7 @@ def compositions(chances: Rows, most: NDArray[np.int64], last: NDArray[np.float6
         for s in range(states):
             forward[i + 1, s] /= largest
     log += np.log((forward[m] * last).sum())
+    # backwards: how likely the others sent the rest; both together say what person i sent
     sent = np.zeros((m, kinds))
     after = last.copy()
     before = np.zeros(states)

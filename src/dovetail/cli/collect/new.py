@@ -654,17 +654,10 @@ def _new(
         "ohttp": endpoints.ohttp_section(),
         "tokens": promise.tokens_section(),
     }
-    comments = COMMENTS | (OF_PEOPLE if trust == "users" else {})
+    comments = COMMENTS | (OF_PEOPLE if trust == "users" else {}) | ({"dummies": SPARSE} if promise.sparse else {})
     if mechanism["name"] == Unrandomized.name and trust == "shuffler":
         comments |= {"randomizer": "Nothing is randomized: an answer is sent as it is, among the shuffler's dummies."}
-    if promise.sparse:
-        comments |= {"dummies": SPARSE}
-    body = _annotate(top, sections, comments).encode()
-    made = draft_campaign(body)
-    if made.ohttp is not None:  # the length of every request, which follows from the rest of the file
-        sections["ohttp"]["pad"] = -(-longest_request(made) // PAD) * PAD
-        body = _annotate(top, sections, comments).encode()
-        made = draft_campaign(body)
+    body, made = _drafted(top, sections, comments)
     write_whole(output.out, lambda scratch: write(body, scratch), force=output.force)
     if output.as_json:
         print_json({"campaign": made.id, "file": str(output.out), "device_budget": made.promise.device_budget})
@@ -672,6 +665,15 @@ def _new(
         typer.echo(
             f"{output.out}: explain it with `dovetail collect check`, then sign it with `dovetail collect sign`"
         )
+
+
+def _drafted(top: Section, sections: dict[str, Section], comments: dict[str, str]) -> tuple[bytes, Campaign]:
+    """The file and its campaign; `pad`, the length of every request, follows from the rest of the file."""
+    made = draft_campaign(_annotate(top, sections, comments).encode())
+    if made.ohttp is not None:
+        sections["ohttp"]["pad"] = -(-longest_request(made) // PAD) * PAD
+    body = _annotate(top, sections, comments).encode()
+    return body, draft_campaign(body)
 
 
 def _annotate(top: Section, sections: dict[str, Section], comments: dict[str, str]) -> str:

@@ -402,7 +402,7 @@ class CampaignAnswers:
 
     @property
     def name(self) -> str:
-        """What this is about, where it is one of several questions: its first value."""
+        """Name of one of several questions: its first value."""
         asked = self.campaign.asked
         return asked.values[0].name if asked is not None else self.campaign.id
 
@@ -443,7 +443,7 @@ class CampaignAnswers:
         return next(each for each in self.rounds() if each.t == t)
 
     def _each(self, tell: Callable[[CampaignAnswers], Document]) -> Document:
-        """What is told of several questions, one by one; warnings, which are about the reports, once."""
+        """Document of several questions, one by one; warnings, which are about the reports, once."""
         told = [{"name": one.name, **tell(one)} for one in self.questions]
         return {"questions": told, "warnings": list(dict.fromkeys(w for one in told for w in one["warnings"]))}
 
@@ -657,7 +657,7 @@ class CampaignAnswers:
         )  # fmt: skip
 
     def _people(self, batch: BatchRecord) -> People | None:
-        """Who is behind a batch, where its reports do not say it by their number.
+        """The people behind a batch, where its reports do not say it by their number.
 
         A database that was rolled back has forgotten how many are of each class: then anybody may have been of any.
         """

@@ -239,7 +239,6 @@ def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
         f"{_describe([last], latest)}",
         tick=_tick(latest),
         names=(f"estimate with {percent(latest['level'])} interval", ""),
-        across="round",
     )
     return CaptionedChart(title, chart)
 

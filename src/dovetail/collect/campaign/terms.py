@@ -122,7 +122,7 @@ def forms_of(mechanism: Mechanism) -> tuple[Any, ...]:
 
 
 def subject_of(campaign: Campaign) -> Randomizer | JointReport:
-    """What accounts are about: the randomizer of a report, or those of all answers in it, which stay together."""
+    """The randomizer that accounts are about: of a report, or of all answers in it, which stay together."""
     forms = forms_of(campaign.mechanism)
     return JointReport(forms) if len(forms) > 1 else forms[0]
 

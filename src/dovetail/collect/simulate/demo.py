@@ -52,7 +52,7 @@ class RealTimeResult:
 
 
 def report_in_real_time(
-    world: ThrowawayCampaign, url: str, *, period: float, check: Callable[[], None], seed: int = 1
+    world: ThrowawayCampaign, url: str, *, period: float, check: Callable[[], None]
 ) -> RealTimeResult:
     """Every device answers in every round, as soon as the shuffler says that the round runs.
 
@@ -72,7 +72,7 @@ def report_in_real_time(
 
     def report(n: int) -> RealTimeResult:
         try:
-            return _report_part(parts[n], _way(world.campaign, url), SeededChance(seed + n), period, check, stopping)
+            return _report_part(parts[n], _way(world.campaign, url), SeededChance(1 + n), period, check, stopping)
         except BaseException:
             stopping.set()  # the others wait for reports that will not come
             raise
