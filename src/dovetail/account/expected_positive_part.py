@@ -44,6 +44,7 @@ ALIAS = 1e-7  # share of the answer that other k may add
 REACH = 5.5  # the nodes end where the noise is e^(-REACH^2 / 2)
 STEEPEST_TILT = 30.0  # largest exponent of a tilt
 MOST_WORK = 1 << 19  # nodes times atoms
+ALONE = 1 << 17  # multiplications in a product of real matrices for which BLAS calls no threads: those mostly wait
 CONTOUR_ULP = 2.0**-48  # the rounding of a sum over 32 atoms, and more than that of a few operations
 _SHARES = np.array([0.5, 0.8, 0.95])  # of theta, by which the tilt is lessened to bound what stands at k < 0
 
@@ -167,11 +168,15 @@ def _transform(law: _Tilted, n: int, step: float, count: int) -> tuple[Reals, ND
     Angles are sums of a coarse and a fine one: (1 + a)(1 + b) - 1 = a + b + a b keeps what is small.
     """
     fine = 1 << max(1, math.ceil(0.5 * math.log2(count)))
-    rows = -(-count // fine)
+    few = max(2, ALONE // (4 * fine * law.values.size))  # rows in one product
+    rows = few * -(-count // (fine * few))
     one = _turns(step * np.arange(fine)[:, None] * law.values)
     many = _turns(step * fine * np.arange(rows)[:, None] * law.values)
     weighted = law.p * (1.0 + many)
-    total = ((law.p * many).sum(axis=1)[:, None] + weighted @ one.T).ravel()[:count]  # sum of p (e^(i u v) - 1)
+    turned = np.hstack([weighted.real, weighted.imag]).reshape(-1, few, 2 * law.values.size)
+    real, imaginary = (turned @ np.hstack(part).T for part in ((one.real, -one.imag), (one.imag, one.real)))
+    both = (real + 1j * imaginary).reshape(rows, fine)
+    total = ((law.p * many).sum(axis=1)[:, None] + both).ravel()[:count]  # sum of p (e^(i u v) - 1)
     u = step * np.arange(count)
     excess = 2.0 * total.real + total.real**2 + total.imag**2
     real = 0.5 * np.log1p(np.maximum(excess, -1.0 + 1e-300))
