@@ -158,6 +158,8 @@ test("several questions in one message and digits are left out by name", async (
     const opened = Device.open(await campaignFile(changes, undefined, ending), { store: inMemory(), asks });
     await assert.rejects(opened, (error) => error.kind === "unsupported" && told.test(error.message));
   }
+  const again = await campaignFile({}, undefined, "[memoize]\nconstant_values = true\n");
+  await assert.rejects(Device.open(again, { store: inMemory(), asks }), kind("config"));
 });
 
 test("owners are pinned, a signed hand-over is followed, and only where the person allows it", async () => {
