@@ -200,6 +200,11 @@ test("several questions are answered in one report, which costs their sum, and o
   assert.equal((await account(store)).spent, 0.3);
 });
 
+test("a campaign that repeats one report in all rounds is refused by name", async () => {
+  const again = await campaignFile({}, undefined, "[memoize]\nconstant_values = true\n");
+  await assert.rejects(Device.open(again, { store: inMemory(), asks }), kind("config"));
+});
+
 test("owners are pinned, a signed hand-over is followed, and only where the person allows it", async () => {
   const [store, next] = [inMemory(), new Uint8Array(32).fill(9)];
   await device({}, { store });

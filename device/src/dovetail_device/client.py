@@ -76,7 +76,7 @@ class Receipt:
     state : "accepted", by the shuffler and nobody in between; "waiting", stored and sent again by
     `flush`; or "refused" for good. reason : the kind of the last refusal, empty if there was none. wait : seconds
     until `flush` sends it. drawn : whether this call drew the report; if not, one that was drawn before stands, for
-    this round or for an earlier one that has not arrived, or has only just.
+    this round or for an earlier one that has not arrived, or has only just, or for all of a memoized campaign.
     """
 
     campaign: str
@@ -97,7 +97,8 @@ class Device:
 
     At most one report is ever drawn per round: a second `submit` in a round, also of another value and also after a
     crash, sends the first report again or says what became of it. While a report waits, no other is drawn, and none
-    is drawn for a round that is over: an outage costs one report. The caller closes outbox and transport.
+    is drawn for a round that is over: an outage costs one report. In a memoized campaign one report is drawn for all
+    rounds, and later values are not used. The caller closes outbox and transport.
 
     Parameters
     ----------

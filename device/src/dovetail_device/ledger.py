@@ -157,7 +157,8 @@ def terms_of(campaign: Campaign) -> bytes:
     sealed = () if campaign.suite == "x25519" else (campaign.suite,)
     hidden = () if campaign.ohttp is None else ("relay",)  # which one, and its keys, may change
     asked = () if campaign.asked is None else (campaign.asked,)
-    return sha256(repr((answered, promised, *rules, *sealed, *hidden, *asked)).encode()).digest()
+    again = ("memoized",) if campaign.memoized else ()
+    return sha256(repr((answered, promised, *rules, *sealed, *hidden, *asked, *again)).encode()).digest()
 
 
 # What a device spends on everybody, and whom it answers: the tables of its outbox that all campaigns share.

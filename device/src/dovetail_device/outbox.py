@@ -10,8 +10,8 @@ A report is charged to every budget and stored, randomized, in one transaction b
 crashes afterwards, the same report is sent again: it is never drawn a second time, and while it waits no other is
 drawn for its campaign, so that an outage costs one report. Values are never stored, except where people send dummies:
 there a message that waits holds the answer. Of a report that has arrived, or never will, its round and its charge
-stay alone, in this file and in those that SQLite keeps beside it, also where the process is killed. One file counts
-for all campaigns, see `spending`.
+stay alone, in this file and in those that SQLite keeps beside it, also where the process is killed. A report that is
+sent again in every round stays, too, and is charged once. One file counts for all campaigns, see `spending`.
 """
 
 from __future__ import annotations
@@ -78,6 +78,14 @@ CREATE TABLE token (   -- one for each round that was ever asked for, and no sec
     PRIMARY KEY (campaign, round)
 ) WITHOUT ROWID;
 """
+_MEMOIZED = """
+CREATE TABLE IF NOT EXISTS memoized (  -- reports that are sent again in every round
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    form BLOB NOT NULL,              -- what the report answers, see `terms_of`
+    plaintext BLOB NOT NULL,
+    PRIMARY KEY (campaign, form)
+) WITHOUT ROWID
+"""
 
 
 @final
@@ -131,6 +139,7 @@ class Outbox:
                 run(f"PRAGMA user_version = {_SCHEMA}")
             elif version != _SCHEMA:
                 raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
+            run(_MEMOIZED)
             if run("SELECT key FROM device").fetchone()[0] != device.public:
                 raise ConfigError(f"the outbox {self._name} belongs to another device than {device}.")
 
@@ -268,7 +277,8 @@ class Outbox:
         """The report of a round: the one that stands for it, or else `make()`, charged and stored in one transaction.
 
         The report of another round stands where it counted for this one, and also as long as it waits: whatever keeps
-        it from arriving would keep the next one, too. One that came too early does not.
+        it from arriving would keep the next one, too. One that came too early does not. Where the campaign is
+        memoized, `make()` is called and charged in the first round alone, and its report is sent again in others.
 
         Parameters
         ----------
@@ -292,11 +302,18 @@ class Outbox:
             ).fetchone()  # fmt: skip
             if standing is not None:
                 return LedgerEntry(*standing)
-            key = question_key(question or campaign.question)
-            ledger.charge(run, campaign, key, budget=budget, price=price)
+            form = terms_of(campaign)
+            query = "SELECT plaintext FROM memoized WHERE campaign = ? AND form = ?"
+            found = run(query, campaign.id, form).fetchone() if campaign.memoized else None
+            if found is None:
+                key = question_key(question or campaign.question)
+                ledger.charge(run, campaign, key, budget=budget, price=price)
+                found = (make(),)
+                if campaign.memoized:
+                    run("INSERT INTO memoized VALUES (?, ?, ?)", campaign.id, form, *found)
             run(
                 "INSERT INTO report (campaign, round, state, form, id, plaintext) VALUES (?, ?, 'drawn', ?, ?, ?)",
-                campaign.id, round, terms_of(campaign), os.urandom(16), make(),
+                campaign.id, round, form, os.urandom(16), *found,
             )  # fmt: skip
             return self._entry(campaign.id, round)
 

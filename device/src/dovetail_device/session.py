@@ -239,7 +239,7 @@ def line(receipt: Receipt) -> str:
         return str(receipt)
     if receipt.state == "waiting":
         return f"{receipt} What was drawn before has to arrive first; this value was not used."
-    return f"{receipt} The round had its report already; this value was not used."
+    return f"{receipt} It is what was drawn before; this value was not used."
 
 
 def flush(device: Device, *, patience: float = 0.0) -> list[Receipt]:

@@ -142,6 +142,7 @@ class Campaign:
     ohttp: ObliviousRoute | None = None  # then devices send by a relay alone
     tokens: TokenRule | None = None  # exactly where the authentication is by token
     asked: Asked | AskedTogether | None = None  # of which values; None where the mechanism takes one value
+    memoized: bool = False  # whether a device draws one report, and sends it again in every later round
 
     @property
     def rounds_mix(self) -> bool:
@@ -160,8 +161,12 @@ class Campaign:
 
     @property
     def affordable(self) -> int:
-        """Number of reports that one device's budget pays for."""
-        return affordable(self.promise.device_budget, self.charged)
+        """Number of reports that one device's budget pays for; of one that is sent again it pays for all."""
+        return self.schedule.count if self.memoized else affordable(self.promise.device_budget, self.charged)
+
+    def drawn(self, reports: int) -> int:
+        """How many of so many reports of one device are drawn, and paid for."""
+        return min(reports, 1) if self.memoized else reports
 
     @property
     def charged(self) -> float:
@@ -301,6 +306,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         ohttp=read_route(top.section("ohttp", optional=True)),
         tokens=read_tokens(top.section("tokens", optional=True), schedule.count),
         asked=read_asked(top.section("asks", optional=True)),
+        memoized="memoize" in found and _memoized(top.section("memoize")),
     )
     keys.finish()
     asked.finish()
@@ -408,6 +414,14 @@ def _promise(section: Section) -> Promise:
     return promise
 
 
+def _memoized(section: Section) -> bool:
+    """True; the table has one key, as in a run: the owner's word that values do not change."""
+    stated = section.rest()
+    if set(stated) != {"constant_values"} or stated["constant_values"] is not True:
+        raise ConfigError("[memoize] takes `constant_values` = true, and nothing else.")
+    return True
+
+
 def _endpoints(section: Section) -> dict[str, str]:
     found = {name: section.text(name, None) for name in ("http", "mqtt")}
     section.finish()
@@ -470,6 +484,11 @@ def _agree(campaign: Campaign, suite: str) -> None:
     if campaign.dummies and campaign.dummies.by_chance and not campaign.open:
         raise ConfigError(
             'sparse dummies, with `kept`, go with `randomizer.name` = "none": nothing is promised of both.'
+        )
+    if campaign.memoized and (campaign.groups or campaign.classes or campaign.rounds_mix or promise.trust != "local"):
+        raise ConfigError(
+            "[memoize] goes with noise of people's own, without [classes], [groups], and rounds that mix: use "
+            'small = "wait" or "drop" and late = "refuse".'
         )
     if campaign.ohttp and campaign.endpoints:
         raise ConfigError("[ohttp] replaces [endpoints]: a device that may also send directly shows its address.")

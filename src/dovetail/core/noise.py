@@ -120,7 +120,6 @@ class Noise(Declared):
     sends: ClassVar[str] = ""  # what a device does with an answer, where its randomizer does not say so by itself
     mixes: ClassVar[str] = ""  # what the shuffler does beside mixing, for the report
     several: ClassVar[bool] = False  # whether a person may send several symbols
-    uncollected: ClassVar[str] = ""  # why no campaign has it; empty where one may
     fresh_orders: ClassVar[str] = ""  # why it goes with no order that tells something; empty where it may
     by_devices: ClassVar[bool] = False  # whether devices alone add it, all by one law: answers may share a message
     bounds_sums: ClassVar[bool] = False  # whether `reach` is known

@@ -126,7 +126,6 @@ class Choices:
                 f"{asked.label} needs the law of a count, which depends on who of which epsilon answers with it",
                 asked.bounds_sums and not noise.bounds_sums,
             )
-        yield f"{noise.label} is in no campaign: {noise.uncollected}", campaign and bool(noise.uncollected)
         yield (
             'a campaign asks several questions with all answers in one report, `ask` = "joint"',
             campaign and self.question == "one",

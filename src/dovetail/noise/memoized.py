@@ -53,7 +53,6 @@ class Memoized(Noise):
     estimator: ClassVar[dict[str, str] | Missing] = Missing("shares have one estimator")
     unfit: ClassVar[Mapping[str, str]] = {}
     fresh_orders: ClassVar[str] = "each round draws one, and what orders tell of the same people adds"
-    uncollected: ClassVar[str] = "its devices answer once, and no second round asks for the same answer"
     bounds_sums: ClassVar[bool] = True
     by_devices: ClassVar[bool] = True
 

@@ -308,6 +308,14 @@ class RoundOptions:
     manual: Annotated[bool, typer.Option("--manual", help="Rounds are closed by hand instead of by the clock.")] = (
         False
     )
+    memoize: Annotated[
+        bool,
+        typer.Option(
+            "--memoize",
+            help="A device draws one report, pays for it once and sends it again in every round, for values that do "
+            "not change.",
+        ),
+    ] = False
 
     def section(self) -> Section:
         """`[rounds]`."""
@@ -555,6 +563,7 @@ COMMENTS = {
     "classes": "Who chooses which epsilon is public, and must not depend on the answer; reports do not say it.",
     "groups": "Public groups: a report names one of them in the clear for the analyzer.",
     "rounds": "Each device sends at most one report a round.",
+    "memoize": "A device draws one report and sends it again in every round: values do not change.",
     "batch": "What leaves the shuffler: `minimum` signed reports at least; of fewer valid ones nothing is shown.",
     "shuffle": "Who sent which report is forgotten.",
     "dummies": "What the shuffler adds to each batch, of every answer; it and its secrecy are trusted.",
@@ -633,7 +642,8 @@ def _new(
         mechanism = randomizer.section(settings, open=trust == "users" or promise.sparse)
     else:
         mechanism = randomizer.of_symbols(asked.size, settings, trust=trust)
-    promised = promise.section(epsilon=epsilon, rounds=schedule["count"], minimum=rule["minimum"])
+    paid = 1 if rounds.memoize else schedule["count"]
+    promised = promise.section(epsilon=epsilon, rounds=paid, minimum=rule["minimum"])
     dummies = promise.dummies_section(
         mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon, symbols=symbols, digits=digits
     )
@@ -645,6 +655,7 @@ def _new(
         "classes": randomizer.by_class(),
         "groups": groups.section(),
         "rounds": schedule,
+        "memoize": {"constant_values": True} if rounds.memoize else {},
         "batch": rule,
         "shuffle": {"shuffler": "uniform"},
         "dummies": dummies,

@@ -451,6 +451,11 @@ class CampaignAnswers:
         """Win(t, w) for everybody and for each public group; see `estimates.window`."""
         if self.questions != (self,):
             return {"t": t, "width": width, **self._each(lambda one: one.window(t, width=width))}
+        if self.campaign.memoized and width > 1:
+            raise Refusal(
+                "not_found",
+                f"{self.campaign.id} has one noise in all rounds: means over them say no more.",
+            )
         known = self.rounds()
         if not known or t > known[-1].t:
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has not been counted.")
@@ -559,6 +564,7 @@ class CampaignAnswers:
             "categories": list(campaign.categories),
             "groups": list(campaign.groups),
             **({"classes": {each.name: each.epsilon for each in campaign.classes}} if campaign.classes else {}),
+            **({"memoized": True} if campaign.memoized else {}),
         }
 
     def guarantee(self, t: int | None = None) -> Document:

@@ -99,7 +99,16 @@ def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[G
     parts = [_report(campaign, found), _rounds(campaign, found), *_batch(campaign, found), _together(found)]
     if campaign.order_private:
         parts.append(_order(found))
+    if campaign.memoized:
+        parts.append(GuaranteeSentence("One report for all rounds", "", AGAIN))
     return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_doubts(found), *_people(campaign)]
+
+
+AGAIN = (
+    "A device draws one report, in its first round, and sends it again in every other: later values are not used. "
+    "Whether somebody takes part must not depend on the values, and a device that loses its memory draws a second "
+    "report, which costs its owner as much again. Errors do not fall with the number of rounds: all have one noise."
+)
 
 
 def _report(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
@@ -142,7 +151,8 @@ def _spent(campaign: Campaign, found: CampaignGuarantees) -> str:
         return "Nothing of it is spent in a released batch so far."
     return (
         f"Spent so far: ε = {upward(found.all_local)}, in {_count(found.rounds, 'batch', 'batches')} with at most "
-        f"{_count(found.most_reports, 'report')} of one device; their budgets add."
+        f"{_count(found.most_reports, 'report')} of one device; "
+        f"{'one is drawn, and paid for' if campaign.memoized else 'their budgets add'}."
     )
 
 

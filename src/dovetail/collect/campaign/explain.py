@@ -111,7 +111,7 @@ def explain(
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=max((each.all_local for each in classes), default=all_local(reports, epsilon)),
+        all_epsilon=max((each.all_local for each in classes), default=all_local(campaign.drawn(reports), epsilon)),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),
@@ -152,9 +152,10 @@ def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, Cen
     one = batch_guarantee(campaign, released).central
     if isinstance(one, Missing):
         return one, one
-    if reports > MOST_COMPOSED:
+    if campaign.drawn(reports) > MOST_COMPOSED:
         return one, TOO_MANY
-    return one, compose_batches(campaign, [released] * reports, most=reports)
+    composed = min(reports, MOST_COMPOSED)  # of a memoized campaign two say as much as all
+    return one, compose_batches(campaign, [released] * composed, most=composed)
 
 
 def _unknown(campaign: Campaign) -> MixedBatch:
@@ -242,15 +243,17 @@ def _one_report(found: CampaignExplanation) -> str:
 
 
 def _all_reports(found: CampaignExplanation) -> str:
-    charged = found.campaign.charged
-    given, spent = affordable(QUESTION_TOTAL, charged), decimal_at_least(cost(found.reports, charged))
+    charged, paid = found.campaign.charged, found.campaign.drawn(found.reports)
+    given, spent = affordable(QUESTION_TOTAL, charged), decimal_at_least(cost(paid, charged))
     kind = "epsilon" if not found.campaign.open else "the epsilons of their batches"
     words = (
         f"a device sends in at most {found.reports:,} of {found.campaign.schedule.count:,} rounds, {kind} "
         f"{upward(spent)} together, then stops; it counts by itself, over all campaigns, as far as it "
         "remembers: one that is installed anew begins again"
     )
-    if given >= found.reports:
+    if found.campaign.memoized:
+        words += ". It draws one report, in its first round, and sends it again in others, whatever its value is then"
+    if given >= paid:
         return words
     return f"{words}. Until its user allows more, one question gets {QUESTION_TOTAL:g} nats: {given:,} reports"
 

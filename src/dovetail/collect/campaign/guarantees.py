@@ -321,6 +321,10 @@ def _classes_together(
     )  # fmt: skip
 
 
+AGAIN = (
+    "batches of the same reports promise together what one does to people who took part in the same rounds, and "
+    "nobody knows how many those are"
+)
 MIXED_VERSIONS = "a batch holds reports of two versions of the campaign, which tell their senders apart"
 FEW = 8  # different batch sizes that are composed; more are rounded down to as many
 
@@ -439,7 +443,7 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
     promised = [batch_guarantee(campaign, each) for each in weakest_and_latest(campaign, released)]
     alpha = order_alpha(campaign, released)
     classes = class_guarantees(campaign, [mixed_batch(campaign, each) for each in released])
-    spent = max((each.all_local for each in classes), default=all_local(most, local.epsilon))
+    spent = max((each.all_local for each in classes), default=all_local(campaign.drawn(most), local.epsilon))
     return CampaignGuarantees(
         local=local,
         most_reports=max((each.most_reports for each in classes), default=most),
@@ -549,6 +553,8 @@ def compose_batches(
     sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
     if most == 1:
         return batch_guarantee(campaign, weakest_and_latest(campaign, released)[0]).central
+    if campaign.memoized:
+        return Missing(AGAIN)
     if campaign.promise.trust != "local":
         weakest = honest_people(campaign, weakest_and_latest(campaign, released)[0])
         return guarantee_of_rounds(campaign, n=min(each.n for each in released), rounds=most, honest=weakest)

@@ -27,6 +27,7 @@ from dovetail.job.config import GroupsSection, QuestionSection, ShuffleSection, 
 from dovetail.job.together import CAMPAIGN, RELEASE, Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.noise.local import Local
+from dovetail.noise.memoized import Memoized
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
 from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.shuffle.sampling.dummies import (
@@ -144,9 +145,10 @@ def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
             low, high = question.span or (0.0, 0.0)
             own = OpenNumbers(low, high, points)
     try:
-        return noise_of(own, dummies, symbols=question.symbols)
+        found = noise_of(own, dummies, symbols=question.symbols)
     except ParameterError as error:
         raise ConfigError(f"the campaign {campaign.id}: {error}") from None
+    return Memoized(found, campaign.schedule.count) if campaign.memoized else found
 
 
 def too_few(campaign: Campaign, ratio: float) -> str | None:
@@ -160,18 +162,19 @@ def require_question(campaign: Campaign) -> None:
     for one in campaign.questions:
         _require_one(one)
     if isinstance(campaign.mechanism, Joint):
-        name = f"the campaign {campaign.id}"
-        refusal = Choices(JOINT, Local.name, campaign.shuffle.shuffler, CAMPAIGN, RELEASE).refusal
-        if refusal is not None:
-            raise ConfigError(f"{name}: {refusal}.")
+        _require_choices(campaign, JOINT, Memoized.name if campaign.memoized else Local.name)
         for own in forms_of(campaign.mechanism):
             if isinstance(own, NumericRandomizer) and not own.memoryless:
-                raise ConfigError(f"{name}: randomizer {own.name!r} goes with one question; use laplace.")
+                raise ConfigError(
+                    f"the campaign {campaign.id}: randomizer {own.name!r} goes with one question; use laplace."
+                )
 
 
 def _require_one(campaign: Campaign) -> None:
     asked, mechanism = campaign.asked, campaign.mechanism
     if asked is None:
+        if campaign.memoized:
+            _require_choices(campaign, question_of(campaign).name, Memoized.name)
         return
     assert not isinstance(asked, AskedTogether)
     question, name = question_of(campaign), f"the campaign {campaign.id}"
@@ -189,10 +192,13 @@ def _require_one(campaign: Campaign) -> None:
         raise ConfigError(f'{name}: {question.label} needs reports that name an answer: use randomizer "krr".')
     if question.needs == "mean" and campaign.dummies and not campaign.open:
         raise ConfigError(f'{name}: {question.label} goes with dummies and `randomizer.name` = "none".')
-    noise = noise_of_campaign(campaign, question)
-    refusal = Choices(question.name, noise.name, campaign.shuffle.shuffler, CAMPAIGN, RELEASE).refusal
+    _require_choices(campaign, question.name, noise_of_campaign(campaign, question).name)
+
+
+def _require_choices(campaign: Campaign, question: str, noise: str) -> None:
+    refusal = Choices(question, noise, campaign.shuffle.shuffler, CAMPAIGN, RELEASE).refusal
     if refusal is not None:
-        raise ConfigError(f"{name}: {refusal}.")
+        raise ConfigError(f"the campaign {campaign.id}: {refusal}.")
 
 
 # The [shuffle] table of a campaign, checked by the schema that the same table of `dovetail run` has.
@@ -414,6 +420,7 @@ def _randomizer_name(body: bytes) -> Any:
 SHARED = (
     *("mechanism", "categories", "groups", "classes", "schedule", "batch", "shuffle", "promise", "dummies", "sent"),
     "asked",
+    "memoized",
     "suite",
     "tokens",
 )

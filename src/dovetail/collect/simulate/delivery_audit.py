@@ -239,7 +239,8 @@ class DeliveryAudit:
         prices = [as_written(self.campaign.of_class(at).charged) for at in range(max(1, len(self.campaign.classes)))]
         spent = defaultdict[bytes, Fraction](Fraction)
         for envelope in reports:
-            spent[self.person(envelope)] += prices[envelope.place]
+            person, price = self.person(envelope), prices[envelope.place]
+            spent[person] = price if self.campaign.memoized else spent[person] + price
         return sum(nats > as_written(self.campaign.promise.device_budget) for nats in spent.values())
 
     def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:

@@ -142,7 +142,7 @@ def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
     rounds = document.get("rounds") or schedule(10)
     priced = document["dummies" if document["randomizer"]["name"] == Unrandomized.name else "randomizer"]
     spent = sum(Fraction(repr(one["epsilon"])) for one in priced.get("parts", [priced]))
-    budget = float(spent * rounds["count"])
+    budget = float(spent * (1 if "memoize" in document else rounds["count"]))
     return {
         "shuffle": {"shuffler": "uniform"},
         **document,

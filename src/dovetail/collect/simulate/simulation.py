@@ -96,6 +96,8 @@ class SimulatedDevices:
         answers = np.array(
             [[_answer(campaign, chance) for _ in range(count)] for _ in range(campaign.schedule.count)]
         )
+        if campaign.memoized:
+            answers[:] = answers[0]
         groups = [
             campaign.groups[chance.below(len(campaign.groups))] if campaign.groups else None for _ in range(count)
         ]
