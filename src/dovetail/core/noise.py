@@ -105,7 +105,6 @@ class Noise(Declared):
     uncollected: ClassVar[str] = ""  # why no campaign has it; empty where one may
     fresh_orders: ClassVar[str] = ""  # why it goes with no order that tells something; empty where it may
     by_devices: ClassVar[bool] = False  # whether devices alone add it, all by one law: answers may share a message
-    bounds_sums: ClassVar[bool] = False  # whether `reach` is known
 
     @property
     def symbols(self) -> int:
@@ -227,7 +226,7 @@ class Noise(Declared):
 
     def deviation(self, weights: Weights, sizes: Weights, people: People) -> NDArray[np.float64]:
         """The largest standard deviation of each sum as in `reach`, whatever people hold."""
-        raise UnsupportedError(f"{self.label}: the law of a count depends on who of which kind answers with it.")
+        raise UnsupportedError(f"{self.label} counts no answers.")
 
     def reach(
         self, weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People, *, tail: float
@@ -243,7 +242,7 @@ class Noise(Declared):
         held : int array
             People who answer with the first class, for each case; the others answer with equal weights.
         """
-        raise UnsupportedError(f"{self.label}: the law of a count depends on who of which kind answers with it.")
+        raise UnsupportedError(f"{self.label} counts no answers.")
 
     def part(self, symbol: int) -> Noise:
         """The noise of one of the symbols that a person sends, of its list alone where lists differ."""

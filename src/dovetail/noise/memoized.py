@@ -54,7 +54,6 @@ class Memoized(Noise):
     unfit: ClassVar[Mapping[str, str]] = {}
     fresh_orders: ClassVar[str] = "each round draws one, and what orders tell of the same people adds"
     uncollected: ClassVar[str] = "its devices answer once, and no second round asks for the same answer"
-    bounds_sums: ClassVar[bool] = True
     by_devices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
