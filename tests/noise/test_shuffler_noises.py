@@ -152,6 +152,42 @@ def test_covariances_behind_sparse_dummies_vary_as_is_said(rng: Entropy) -> None
     assert math.sqrt(said[0, 0]) == pytest.approx(sd, rel=1e-9)
 
 
+@pytest.mark.exhaust
+@pytest.mark.parametrize("extreme", [False, True])
+def test_means_behind_sparse_dummies_are_unbiased_and_vary_as_is_said(extreme: bool, rng: Entropy) -> None:
+    noise, people = SparseNoise(SparseDummies(5, 2.0), OpenNumbers(0.0, 8.0, 5)), People(60, pl.DataFrame())
+    values = np.zeros(60) if extreme else np.repeat([0.0, 4.0, 8.0], [10, 20, 30])  # on the grid: nothing is rounded
+    found = [
+        noise.mean(noise.tally(noise.complete(noise.randomize(values, people, rng), rng)), people)
+        for _ in range(1500)
+    ]
+    held = np.bincount((values / 2.0).astype(np.int64), minlength=5)
+    sd = 2.0 * math.sqrt(float(np.arange(-2, 3) ** 2 @ noise.dummies.variance(held))) / 60
+    off = np.array([float(one.value) for one in found]) - values.mean()
+    expect_mean(off, 0.0)
+    expect_standard_error(off, sd)
+    rounding = 2.0 / math.sqrt(4.0 * 60)  # of which it cannot know that there is none
+    said = noise.mean(noise.expected(held / 60, people), people).standard_error
+    assert float(said) == pytest.approx(math.hypot(sd, rounding), rel=1e-9)
+    assert noise.error(people) >= float(said) * (1.0 - 1e-9)
+
+
+def test_a_sparse_plan_of_a_mean_has_no_delta_and_the_error_of_its_noise(tmp_path: Path) -> None:
+    plan = plan_mean_with_dummies(trust="shuffler", n=300, lower=0.0, upper=80.0, epsilon=1.0, dummies="sparse")
+    assert isinstance(plan.dummies, SparseDummies) and plan.kind == "sparse" and plan.central.delta == 0.0
+    noise = SparseNoise(plan.dummies, OpenNumbers(0.0, 80.0, plan.dummies.k))
+    assert plan.accuracy.standard_error == pytest.approx(noise.error(People(300, pl.DataFrame())), rel=1e-9)
+    finer = plan_mean_with_dummies(
+        trust="shuffler", n=300, lower=0.0, upper=80.0, error=plan.accuracy.error95 / 2.0, dummies="sparse"
+    )
+    assert 1.0 < finer.asked < 4.0 and finer.accuracy.error95 <= plan.accuracy.error95 / 2.0
+    told = run(asked("number", dummies="sparse"), table=PEOPLE, ledger=tmp_path).document()
+    assert told["central"]["delta"] == 0.0 and told["central"]["epsilon"] <= 1.0
+    options = ["--n", "300", "--lower", "0", "--upper", "80", "--epsilon", "1", "--dummies", "sparse", "--full"]
+    said = CliRunner().invoke(app, ["plan", "--question", "number", "--trust", "shuffler", *options])
+    assert said.exit_code == 0 and "sparse" in said.output, said.output
+
+
 # rounds, and what a configuration may ask for
 
 
@@ -184,7 +220,6 @@ def test_rounds_of_another_law_do_not_keep_the_promise(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         (asked("shares", dummies="digits"), "digits carry the mean of a number"),
-        (asked("number", dummies="sparse"), "sparse dummies go with answers of a list"),
         (asked("shares", dummies="sparse", rounds=2), "`rounds` must be 1"),
         (asked("shares", trust="users", rounds=2), 'go with `trust` = "shuffler"'),
         (asked("shares", rounds=2) | {"randomize": {"epsilon": 2.0}}, "beside `rounds`"),
@@ -199,7 +234,13 @@ def test_what_does_not_go_together_is_refused_in_one_line(settings: dict[str, An
 
 @pytest.mark.parametrize(
     ("question", "dummies"),
-    [("shares", "gaussian"), ("covariance", "gaussian"), ("number", "digits"), ("shares", "sparse")],
+    [
+        ("shares", "gaussian"),
+        ("covariance", "gaussian"),
+        ("number", "digits"),
+        ("shares", "sparse"),
+        ("number", "sparse"),
+    ],
 )
 def test_a_released_table_says_what_was_added_to_it(question: str, dummies: str, tmp_path: Path) -> None:
     """`dovetail estimate` finds the numbers of the report again, from the released file alone."""

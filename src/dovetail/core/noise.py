@@ -122,7 +122,6 @@ class Noise(Declared):
     several: ClassVar[bool] = False  # whether a person may send several symbols
     fresh_orders: ClassVar[str] = ""  # why it goes with no order that tells something; empty where it may
     by_devices: ClassVar[bool] = False  # whether devices alone add it, all by one law: answers may share a message
-    bounds_sums: ClassVar[bool] = False  # whether `reach` is known
     apart: ClassVar[str] = ""  # why it hides no report with several answers; empty where one may be hidden
 
     @property
@@ -245,7 +244,7 @@ class Noise(Declared):
 
     def deviation(self, weights: Weights, sizes: Weights, people: People) -> NDArray[np.float64]:
         """The largest standard deviation of each sum as in `reach`, whatever people hold."""
-        raise UnsupportedError(f"{self.label}: the law of a count depends on who of which kind answers with it.")
+        raise UnsupportedError(f"{self.label} counts no answers.")
 
     def reach(
         self, weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People, *, tail: float
@@ -261,7 +260,7 @@ class Noise(Declared):
         held : int array
             People who answer with the first class, for each case; the others answer with equal weights.
         """
-        raise UnsupportedError(f"{self.label}: the law of a count depends on who of which kind answers with it.")
+        raise UnsupportedError(f"{self.label} counts no answers.")
 
     def part(self, symbol: int) -> Noise:
         """The noise of one of the symbols that a person sends, of its list alone where lists differ."""

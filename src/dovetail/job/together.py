@@ -122,10 +122,6 @@ class Choices:
                 f"{noise.label} goes with one symbol of a person, and {asked.label} takes several",
                 asked.several and not noise.several,
             )
-            yield (
-                f"{asked.label} needs the law of a count, which depends on who of which epsilon answers with it",
-                asked.bounds_sums and not noise.bounds_sums,
-            )
         yield (
             'a campaign asks several questions with all answers in one report, `ask` = "joint"',
             campaign and self.question == "one",

@@ -16,7 +16,7 @@ from dovetail.account.mixture import amplify_class, amplify_mixture
 from dovetail.core.display import upward
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, UnsupportedError
-from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.estimate import SLACK, Estimate, Tally
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
@@ -196,6 +196,48 @@ class EpsilonClasses(Noise):
             unlike = max(one.channel().contrast for _, one in classes) * people.n / truthful - 1.0
             spread = spread + truthful**2 / people.n * unlike * (apart * project_shares(shares)) @ apart.T
         return weights @ shares, np.asarray(spread / truthful**2)
+
+    def _binomial(self, weights: Weights, sizes: Weights, people: People) -> tuple[NDArray[np.float64], float]:
+        """How many reports lie in the first class if nobody holds it (sums,), and how many more if everybody does."""
+        classes = self.classes(people)
+        return sizes[:, 0] * sum(n * one.channel().s for n, one in classes), sum(
+            n * one.channel().contrast for n, one in classes
+        )
+
+    def deviation(self, weights: Weights, sizes: Weights, people: People) -> NDArray[np.float64]:
+        least, truthful = self._binomial(weights, sizes, people)
+        p = np.clip(0.5, least / people.n, (least + truthful) / people.n)  # where a binomial count varies most
+        return np.asarray(np.abs(weights[:, 0] - weights[:, -1]) * np.sqrt(people.n * p * (1.0 - p)) / truthful)
+
+    def reach(
+        self, weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People, *, tail: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r"""By the binomial law of the same mean, whoever answers with the first class.
+
+        .. math:: \Pr[H \le k] \le \Pr[\mathrm{Bin}(n, \mu / n) \le k] \ (k \le \mu - 1), \qquad
+                  \mu = \mathrm{E} H = d \sum_i n_i s_i + F \sum_i n_i \gamma_i
+
+        Each report lies in the class with a chance of its own, and of all such sums with one mean the binomial one
+        has the longest tails. F weighs people by how truthful they are, so it may lie between `held` and the next
+        whole number of people, which is allowed for.
+
+        Source
+        ------
+        Hoeffding (1956), On the distribution of the number of successes in independent trials, Theorem 4.
+        """
+        from scipy.stats import binom  # half a second
+
+        least, truthful = self._binomial(weights, sizes, people)
+        gain, n = (weights[:, 0] - weights[:, -1]) / truthful, people.n
+        each = []
+        for one in (np.maximum(held - 1, 0), np.minimum(held + 1, n)):
+            mean = least + truthful * (one / n)[:, None]
+            chance = np.clip(mean / n, 0.0, 1.0)
+            few = np.minimum(binom.ppf(tail * SLACK, n, chance), np.floor(mean))
+            many = np.maximum(binom.isf(tail * SLACK, n, chance), np.ceil(mean))
+            each.append((mean - few, many - mean))
+        below, above = (np.abs(gain) * (found + truthful / n) for found in (each[0][0], each[1][1]))
+        return below, above
 
     def telling(self, people: People, *, delta: float) -> tuple[Telling, ...]:
         absent, why = people.n - people.trusted, "reports of other classes are taken for known"

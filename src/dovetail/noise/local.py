@@ -138,7 +138,6 @@ class Local(Noise):
     trust: ClassVar[str] = "local"
     estimator: ClassVar[dict[str, str] | Missing] = Missing("shares have one estimator")
     unfit: ClassVar[Mapping[str, str]] = {}
-    bounds_sums: ClassVar[bool] = True
     by_devices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

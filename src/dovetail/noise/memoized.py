@@ -53,7 +53,6 @@ class Memoized(Noise):
     estimator: ClassVar[dict[str, str] | Missing] = Missing("shares have one estimator")
     unfit: ClassVar[Mapping[str, str]] = {}
     fresh_orders: ClassVar[str] = "each round draws one, and what orders tell of the same people adds"
-    bounds_sums: ClassVar[bool] = True
     by_devices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

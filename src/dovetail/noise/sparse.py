@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from dovetail.account.dummies import sparse_guarantee
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
-from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.estimate import Estimate, Tally, sum_reach
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
 from dovetail.core.noise import People, Weights
 from dovetail.core.stages import Labels, Reports, Shuffler
-from dovetail.estimate.dummies import shares_of_kept
+from dovetail.estimate.dummies import mean_of_counts, shares_of_kept
 from dovetail.leak.linkage import Linkage
 from dovetail.noise.shuffler import HIDDEN, TRUSTED, DummyNoise
-from dovetail.randomize.sampling.open_reports import OpenAnswers
+from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers
 from dovetail.shuffle.sampling.dummies import SparseDummies
 
 
@@ -32,7 +32,7 @@ class SparseNoise(DummyNoise):
     Parameters
     ----------
     dummies : SparseDummies
-    own : OpenAnswers
+    own : OpenAnswers or OpenNumbers
 
     Raises
     ------
@@ -45,13 +45,10 @@ class SparseNoise(DummyNoise):
     label: ClassVar[str] = "sparse noise of the shuffler"
     trust: ClassVar[str] = "shuffler"
     hidden: ClassVar[Missing | None] = HIDDEN
-    lacks: ClassVar[Mapping[str, str]] = {
-        "mean": "sparse dummies go with answers of a list: reports that are kept by chance are a sample of a mean",
-    }
     mixes: ClassVar[str] = " It drops reports by chance, and adds dummies of few answers."
 
     def __post_init__(self) -> None:
-        if not isinstance(self.own, OpenAnswers):
+        if not isinstance(self.own, OpenAnswers | OpenNumbers):
             raise ParameterError("sparse `dummies` go without local noise: nothing is promised of both.")
         super().__post_init__()
 
@@ -87,6 +84,13 @@ class SparseNoise(DummyNoise):
     def _variance(self, people: People) -> float:
         return float(self.dummies.variance(people.n)) / people.n**2  # of an answer that everybody gives
 
+    def mean(self, tally: Tally, people: People) -> Estimate:
+        assert isinstance(self.own, OpenNumbers)
+        counts = self._counts(tally, people)
+        away = (np.arange(self.own.points) - 0.5 * (self.own.points - 1)) ** 2  # points far from the middle vary more
+        each = self.dummies.variance(np.maximum(counts, 0.0)) / people.n**2
+        return mean_of_counts(self.own, counts, people.n, noise=float(away @ each / away.sum()))
+
     def shares(self, tally: Tally, people: People) -> Estimate:
         self._counts(tally, people)
         return shares_of_kept(self.dummies, tally.counts, n=people.n)
@@ -95,6 +99,31 @@ class SparseNoise(DummyNoise):
         counts = self._counts(tally, people)
         spread = self.dummies.variance(np.maximum(counts, 0.0)) / people.n**2
         return weights @ counts / people.n, np.asarray((weights * spread) @ weights.T)
+
+    def deviation(self, weights: Weights, sizes: Weights, people: People) -> NDArray[np.float64]:
+        held = np.where(sizes > 0.0, np.abs(weights), 0.0).max(axis=1)  # of the answer that everybody may give
+        counts = (sizes * weights**2).sum(axis=1) * float(self.dummies.variance(0.0))
+        return np.asarray(np.sqrt(counts + held**2 * people.n * (1.0 / self.kept - 1.0)) / people.n)
+
+    def reach(
+        self, weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People, *, tail: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r"""By the law of kept reports and dummies of answers that weigh alike outside the first class.
+
+        .. math:: \hat F - F = \sum_j \frac{w_j}{\beta n} (K_j - \mathrm{E} K_j + Z_j - \mathrm{E} Z_j), \qquad
+                  K_j \sim \mathrm{Bin}(c_j, \beta), \quad \Pr[Z_j = a] = (1 - q) q^a
+        """
+        steps = weights / (self.kept * people.n)
+
+        def error(times: NDArray[np.float64]) -> NDArray[np.complex128]:
+            angles = 1j * times[:, None, :] * steps[:, :, None]
+            turn = np.expm1(angles)
+            near, *_, far = np.moveaxis(np.log1p(self.kept * turn) - self.kept * angles, 1, 0)
+            each = -np.log1p(-self.dummies.mean * turn) - self.dummies.mean * angles  # (1 - q) / (1 - q e^angle)
+            dummies = (sizes[:, :, None] * each).sum(axis=1)
+            return np.stack([np.exp(dummies + one * near + (people.n - one) * far) for one in np.atleast_1d(held)])
+
+        return sum_reach(error, self.deviation(weights, sizes, people), tail)
 
     def most_added(self, people: People) -> int:
         return people.n + 64 * self.dummies.k  # far beyond what comes

@@ -48,7 +48,6 @@ class UserNoise(DummyNoise):
     trust: ClassVar[str] = "users"
     hidden: ClassVar[Missing | None] = Missing("people send dummies, whose promise holds against any knowledge")
     several: ClassVar[bool] = True
-    bounds_sums: ClassVar[bool] = True
     mixes: ClassVar[str] = " It takes at most one message of a person beside her answers."
 
     def __post_init__(self) -> None:

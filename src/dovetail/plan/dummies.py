@@ -483,9 +483,10 @@ def plan_mean_with_dummies(
         What the mean may be off with probability 95 %; then the least epsilon is sought, up to `epsilon` or 20.
     honest : int, or float below 1
         For "users": people who are counted on, or their share; default all.
-    dummies : "best", "geometric", "gaussian" or "digits"
+    dummies : "best", "geometric", "gaussian", "digits" or "sparse"
         For "shuffler": of the points of a grid, or of the ternary digits of a finer one, for which each person sends
-        a report of every digit. The best has the least error; with a `grid` digits are left out.
+        a report of every digit. The best of these has the least error; with a `grid` digits are left out. Sparse ones
+        have no delta, and the mean is that of a sample: the error is that where everybody holds an end of the range.
     rounds : int
         Releases about the same people that keep epsilon together.
 
@@ -507,7 +508,9 @@ def plan_mean_with_dummies(
     if error is None and epsilon is None:
         raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what the mean may be off.")
     most = MOST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
-    kinds = _kinds(dummies, "geometric", "gaussian", "digits") if trust == "shuffler" else ("users",)
+    kinds = (
+        _kinds(dummies, "geometric", "gaussian", "digits", alone=("sparse",)) if trust == "shuffler" else ("users",)
+    )
     if step is not None and dummies == "digits":
         raise ParameterError("`grid` does not go with `dummies` of digits: they are of a power of three of points.")
     many = _rounds(rounds, dummies)
@@ -535,7 +538,9 @@ class _MeanAsked:
     kind: str
     rounds: int
 
-    def drawn(self, epsilon: float) -> tuple[Dummies | GaussianDummies | Message | UserDummies, float]:
+    def drawn(
+        self, epsilon: float
+    ) -> tuple[Dummies | GaussianDummies | SparseDummies | Message | UserDummies, float]:
         """The dummies, and the standard error of the mean."""
         dummies = mean_dummies(
             self.trust, n=self.n, honest=self.honest, span=self.span, grid=self.grid, epsilon=epsilon,
@@ -544,6 +549,11 @@ class _MeanAsked:
         width = self.span[1] - self.span[0]
         if isinstance(dummies, Message):
             return dummies, width * sqrt(digits_squared_error([law.variance for law in dummies.laws], n=self.n))
+        if isinstance(
+            dummies, SparseDummies
+        ):  # at worst everybody holds an end of the range, half of it from the middle
+            few = _squared_error(dummies.k, self.n, float(dummies.variance(0.0)) / self.n**2)
+            return dummies, width * sqrt(few + 0.25 * float(1 / dummies.kept - 1) / self.n)
         noise = (
             dummies.rate / dummies.k / self.n if isinstance(dummies, UserDummies) else dummies.variance / self.n**2
         )
@@ -556,6 +566,9 @@ class _MeanAsked:
         if isinstance(dummies, UserDummies):
             central = user_dummies_guarantee(dummies, n=self.n, delta=self.delta, honest=self.honest)
             return UserDummiesPlan(self.n, epsilon, dummies, central, accuracy, self.span)
+        if isinstance(dummies, SparseDummies):
+            central = sparse_guarantee(dummies, n=self.n)
+            return DummiesPlan(self.n, epsilon, self.kind, dummies, central, accuracy, self.span)
         central = dummies_guarantee(dummies, n=self.n, delta=self.delta, rounds=self.rounds)
         made = SeveralDummies(dummies.laws, (3,) * len(dummies.laws)) if isinstance(dummies, Message) else dummies
         return DummiesPlan(self.n, epsilon, self.kind, made, central, accuracy, self.span, self.rounds)
@@ -590,7 +603,7 @@ def mean_dummies(
     delta: float,
     dummies: str = "geometric",
     rounds: int = 1,
-) -> Dummies | GaussianDummies | Message | UserDummies:
+) -> Dummies | GaussianDummies | SparseDummies | Message | UserDummies:
     """Dummies of the points of a grid on [lower, upper], for the mean of n numbers; what `run` draws, too.
 
     Without a `grid` it is the one of least error, from public numbers alone.
@@ -601,6 +614,9 @@ def mean_dummies(
     points = None if step is None else _points(low, high, step)
     if trust == "users":
         return _dummies_of_users(points, n=n, honest=honest, epsilon=epsilon, delta=delta)
+    if dummies == "sparse":
+        few = SparseDummies(2, epsilon)
+        return replace(few, k=points or mean_grid(n, variance=float(few.variance(0.0))))
     one = dummies_for_rounds(k=2, epsilon=epsilon, delta=delta, rounds=rounds, law=dummies)
     return replace(one, k=points or mean_grid(n, variance=one.variance))
 

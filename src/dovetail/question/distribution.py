@@ -317,7 +317,8 @@ class Distribution(Question):
     def curve(self, noise: Noise, tally: Tally, people: People) -> dict[str, Any]:
         function = self.function(noise, tally, people)
         shown = np.unique(np.linspace(0, self.bins - 2, min(MOST_SHOWN, self.bins - 1)).round().astype(np.int64))
-        ends = self._reach(noise, people, shown, np.array([0, people.n]), 0.025)  # errors are largest at an end
+        held = np.linspace(0, people.n, 5).astype(np.int64)  # errors are largest at an end, or near one half
+        ends = self._reach(noise, people, shown, held, 0.025)
         below, above = (np.atleast_2d(one).max(axis=0)[shown] for one in ends)
         columns = {
             "place": self.edges[shown + 1],
