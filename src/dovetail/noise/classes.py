@@ -60,6 +60,9 @@ class EpsilonClasses(Noise):
         "randomized response",
         **NO_VECTORS,
     }
+    unsearched: ClassVar[str] = (
+        "a search chooses each group's noise for one promise to everybody, and classes have their epsilons before"
+    )
     estimator: ClassVar[dict[str, str] | Missing] = {
         "name": "weighted",
         "best": "weighted",
