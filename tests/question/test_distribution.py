@@ -338,6 +338,10 @@ def test_groups_have_quantiles_of_their_own(tmp_path: Path) -> None:
         ),
         ({"question": {"ask": "distribution", "quantiles": "half"}}, "`quantiles` must be numbers above 0"),
         ({"promise": {}, "randomize": {"epsilon": 3.0}}, "go with dummies alone"),
+        (
+            {"promise": {**CONFIG["promise"], "dummies": "sparse"}},
+            "here 2, go with geometric or Gaussian dummies, or those",
+        ),
         ({"promise": {}, "randomize": {"epsilon": 3.0, "randomizer": "unary"}}, "needs reports that name an answer"),
         ({"data": {"private": "x", "categories": ["a", "b"]}}, "declare `lower` and `upper`"),
         ({"promise": {**CONFIG["promise"], "trust": "users", "delta": 1e-9}}, "with 3 messages a person"),

@@ -116,11 +116,12 @@ class Noise(Declared):
     everybody: ClassVar[str] = ""  # why it needs a uniform shuffle of everybody; empty where it does not
     unfit: ClassVar[Mapping[str, str]] = NO_VECTORS  # what a question may need that this noise cannot carry, and why
     unattacked: ClassVar[str] = ""  # why no attack is mounted on its batches; empty where `explained` says how
-    lacks: ClassVar[Mapping[str, str]] = {}  # what a question may need that nobody has built here
     sends: ClassVar[str] = ""  # what a device does with an answer, where its randomizer does not say so by itself
     mixes: ClassVar[str] = ""  # what the shuffler does beside mixing, for the report
     several: ClassVar[bool] = False  # whether a person may send several symbols
     fresh_orders: ClassVar[str] = ""  # why it goes with no order that tells something; empty where it may
+    unsearched: ClassVar[str] = ""  # why no search for strings is hidden by it; empty where one may
+    bounded: ClassVar[bool] = False  # whether the count of an answer that nobody gives has a largest error
     by_devices: ClassVar[bool] = False  # whether devices alone add it, all by one law: answers may share a message
     apart: ClassVar[str] = ""  # why it hides no report with several answers; empty where one may be hidden
 

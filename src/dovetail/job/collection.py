@@ -375,7 +375,11 @@ def noise_of(
     made: Any = randomizer
     if dummies is not None and isinstance(randomizer, VectorRandomizer):
         raise ParameterError("dummies go with answers of a list and with numbers: leave out `dummies` for vectors.")
-    if symbols > 1 and (dummies is None or isinstance(dummies, SparseDummies | Message)):
+    if symbols > 1 and isinstance(dummies, SparseDummies | Message):
+        raise ParameterError(
+            f"several symbols of a person, here {symbols}, go with geometric or Gaussian dummies, or those of people."
+        )
+    if symbols > 1 and dummies is None:
         raise ParameterError(
             f"several symbols of a person, here {symbols}, go with dummies alone: under local noise each "
             "would cost a share of the budget."

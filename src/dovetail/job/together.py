@@ -64,7 +64,8 @@ class Choices:
             f"{noise.label} goes with a uniform shuffle: {noise.everybody}",
             (bool(noise.everybody) and self.order != "uniform"),
         )
-        needs = "" if asked is None else asked.needs
+        searched = self.question == STRINGS
+        needs = "frequency" if searched else "" if asked is None else asked.needs
         yield noise.unfit.get(needs, ""), needs in noise.unfit
         yield (
             f"{noise.label} goes with orders that mix evenly, as of shufflers without `alpha`: {noise.fresh_orders}",
@@ -78,15 +79,16 @@ class Choices:
             )
             yield f"{asked.label} is in no campaign: {asked.unsent}", campaign and bool(asked.unsent)
         yield f"{noise.label} hides one answer: {noise.apart}", self.question == "joint" and bool(noise.apart)
-        searched = self.question == STRINGS
+        yield f"{noise.label} hides no search for strings: {noise.unsearched}", searched and bool(noise.unsearched)
         yield (
             "strings are found by how often each answer comes from a group of people, which no order of the answers "
             "tells more of than a uniform one",
             searched and self.order != "uniform",
         )
         yield (
-            "a release of strings needs noise of the shuffler: local noise finds strings that nobody holds",
-            searched and self.mode == RELEASE and noise.trust == "local",
+            "a release of strings needs dummies of the shuffler whose numbers have an end: behind other noise "
+            "strings are found that nobody holds",
+            searched and self.mode == RELEASE and not noise.bounded,
         )
         yield (
             f'a release must shuffle: `shuffler` "{self.order}" would publish who sent what',
@@ -110,8 +112,6 @@ class Choices:
     def _not_built(self) -> Iterator[tuple[str, bool]]:
         noise, asked = NOISES[self.noise], self._asked
         campaign = self.engine == CAMPAIGN
-        needs = "" if asked is None else asked.needs
-        yield noise.lacks.get(needs, ""), needs in noise.lacks
         yield (
             f"{noise.label} goes with answers that are sent by themselves: a report with all of them has as many "
             "values as there are combinations, each with dummies of its own",

@@ -64,6 +64,9 @@ class EpsilonClasses(Noise):
         "amplification of a mixture is proven for k-ary randomized response, and several answers in one report are "
         "no such response"
     )
+    unsearched: ClassVar[str] = (
+        "a search chooses each group's noise for one promise to everybody, and classes have their epsilons before"
+    )
     estimator: ClassVar[dict[str, str] | Missing] = {
         "name": "weighted",
         "best": "weighted",
@@ -212,7 +215,7 @@ class EpsilonClasses(Noise):
     def reach(
         self, weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People, *, tail: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r"""By the binomial law of the same mean, whoever answers with the first class.
+        r"""By the binomial law of the same mean, whatever people of each epsilon answer.
 
         .. math:: \Pr[H \le k] \le \Pr[\mathrm{Bin}(n, \mu / n) \le k] \ (k \le \mu - 1), \qquad
                   \mu = \mathrm{E} H = d \sum_i n_i s_i + F \sum_i n_i \gamma_i

@@ -64,9 +64,12 @@ class DigitNoise(Noise):
     hidden: ClassVar[Missing | None] = HIDDEN
     everybody: ClassVar[str] = EVERYBODY
     unattacked: ClassVar[str] = "digits are mixed each by itself: who sent which of several messages is not weighed"
-    unfit: ClassVar[Mapping[str, str]] = {"frequency": "digits carry the mean of a number, and no answer of a list"}
+    unfit: ClassVar[Mapping[str, str]] = {
+        "frequency": "digits carry the mean of a number, and no answer of a list",
+        "vector": 'digits are of one number in a range, and a vector is shortened as a whole: `ask = "all"` asks for '
+        "the means of several numbers",
+    }
     apart: ClassVar[str] = "each digit is mixed by itself, and all answers in one report stay together"
-    lacks: ClassVar[Mapping[str, str]] = {"vector": "digits carry the mean of one number"}
     estimator: ClassVar[dict[str, str] | Missing] = Missing("counts with dummies have one estimator")
     mixes: ClassVar[str] = " It mixes each digit by itself and adds dummies of every one."
     sends: ClassVar[str] = "rounds its number at random to a public grid and sends each digit of its place by itself"

@@ -53,6 +53,7 @@ class Memoized(Noise):
     estimator: ClassVar[dict[str, str] | Missing] = Missing("shares have one estimator")
     unfit: ClassVar[Mapping[str, str]] = {}
     fresh_orders: ClassVar[str] = "each round draws one, and what orders tell of the same people adds"
+    unsearched: ClassVar[str] = "a search asks each group of people once, and nothing is sent again"
     by_devices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -122,6 +122,7 @@ class AddedNoise(DummyNoise):
     hidden: ClassVar[Missing | None] = HIDDEN
     mixes: ClassVar[str] = " It adds dummies of every answer."
     several: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.own, KRR | OpenAnswers | OpenNumbers):

@@ -107,8 +107,7 @@ def asked_of(
         for name, held in columns.items()
     )
     if digits and question.needs != "mean":
-        why = {**NOISES["digits"].unfit, **NOISES["digits"].lacks}[question.needs]
-        raise ConfigError(f"{question.label}: {why}.")
+        raise ConfigError(f"{question.label}: {NOISES['digits'].unfit[question.needs]}.")
     symbols = question.device_symbols(tuple(columns), 3**digits if digits else k)
     if symbols and digits:
         symbols = tuple(Symbol(tuple(replace(part, rounding="digits") for part in one.parts)) for one in symbols)
