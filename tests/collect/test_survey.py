@@ -40,6 +40,7 @@ from dovetail.collect.survey.invitations import Invitations, link, save_links
 from dovetail.collect.survey.page import WORDS, build_page, odds_factor, sent_of_hundred, words
 from dovetail.collect.survey.qr import modules
 from dovetail.core.errors import ConfigError, DataError, OutputError
+from dovetail_protocol.campaign import sign
 from dovetail_protocol.keys import OpeningKey, SigningKey
 from dovetail_protocol.messages import longest_request
 from dovetail_protocol.ohttp import GatewayKey
@@ -89,6 +90,8 @@ def test_with_another_operators_analyzer_its_key_is_not_in_the_folder(tmp_path: 
         ({"questions": (("Q", ("a", "a")),)}, "different answers"),
         ({"questions": (("Q", ("a",)),)}, "2 to 20"),
         ({"epsilon": 5.5}, "at most 5"),
+        ({"epsilon": 2.6, "together": True}, "cost 5.2: a device gives at most 5 for one question or report"),
+        ({"questions": QUESTIONS[:1], "together": True}, "answers to 2 to 16 questions, not 1"),
         ({"questions": QUESTIONS * 4}, "cost 12"),
         ({"epsilon": 0.0}, "`epsilon`"),
         ({"minimum": 1}, "`minimum`"),
@@ -124,6 +127,34 @@ def test_with_tokens_the_shuffler_has_no_list_and_each_question_a_key_of_its_own
         Survey.load(found.folder)
     refused = CliRunner().invoke(app, ["new", "x", *TITLE, *ASKED, "--open", "--tokens"])
     assert "--open and --tokens" in str(refused.exception)
+
+
+def test_all_answers_of_a_person_may_be_one_report_whose_questions_are_signed(tmp_path: Path) -> None:
+    new(together=True, access="tokens").write(tmp_path / "s", start=NOW)
+    found = Survey.load(tmp_path / "s")
+    (made,) = found.campaigns
+    assert made.question == found.title and made.promise.device_budget == made.charged == 3.0
+    assert made.tokens is not None and len(made.tokens.keys) == 1
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', build_page(found), re.S)[0])
+    assert [each["campaign"] for each in data["questions"]] == [0, 0]
+    assert [(each["question"], tuple(each["answers"])) for each in data["questions"]] == list(QUESTIONS)
+    assert [each["part"] for each in data["questions"]] == [0, 1] and data["factor"] == "20.1"
+    changed = made.signed.replace(b"At night?", b"By night?")
+    (found.folder / "question-1.toml").write_bytes(changed)
+    with pytest.raises(ConfigError, match="changed since its owner signed"):
+        Survey.load(found.folder)
+
+
+def test_a_page_asks_nothing_but_questions_with_named_answers(tmp_path: Path) -> None:
+    new(together=True).write(tmp_path / "s", start=NOW)
+    path, owner = tmp_path / "s" / "question-1.toml", load_keys(tmp_path / "s" / "owner.key", "owner")
+    body = path.read_text().replace('categories = ["yes", "no </script>"]', "lower = 0.0\nupper = 1.0")
+    place = body.rindex('rounding = "list"')
+    body = body[:place] + body[place:].replace('"list"', '"even"', 1)
+    assert owner.signing is not None
+    path.write_bytes(sign(body.encode(), owner.signing))
+    with pytest.raises(ConfigError, match="a page asks questions with named answers"):
+        Survey.load(tmp_path / "s")
 
 
 def test_by_a_relay_a_page_speaks_to_the_relay_and_never_to_the_shuffler(tmp_path: Path) -> None:
@@ -263,7 +294,8 @@ def test_the_page_names_its_script_and_style_by_hash_and_loads_nothing(survey: S
     assert not re.findall(r"<(?:link|img|iframe|script src|base|form action)\b", page)
     assert "Work &amp; &lt;way&gt;" in page and "no </script>" not in page
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[0])
-    assert [each["campaign"].encode() for each in data["questions"]] == [each.signed for each in survey.campaigns]
+    assert [each.encode() for each in data["campaigns"]] == [each.signed for each in survey.campaigns]
+    assert [[each["campaign"], each["part"]] for each in data["questions"]] == [[0, 0], [1, 0]]
     assert data["factor"] == "20.1" and data["questions"][0]["factor"] == "4.5"
 
 
@@ -551,6 +583,32 @@ def test_an_invitation_buys_a_token_and_the_shuffler_hears_of_no_invitation(brow
 
         until(shown)
         assert not (site.folder / "roster.csv").exists()
+
+
+@pytest.mark.exhaust
+@needs_chromium
+def test_one_report_with_all_answers_arrives_or_none_does(browser: Any, tmp_path: Path) -> None:
+    with running(tmp_path / "it", "--together", "--tokens", "--close-at", "2") as site:
+        for link in site.links[:2]:
+            context, page, wrong = opened(browser, site, link)
+            answer(page)
+            says(page, "Your answer has arrived.")
+            page.get_by_text("Show what was sent").click()
+            told = page.get_by_text("Sent:").all_inner_texts()
+            assert len(told) == 2 and "Your answer: bike." in told[0] and "Your answer: yes." in told[1]
+            assert [name for _, names in QUESTIONS for name in names if any(f"Sent: {name}." in one for one in told)]
+            assert page.evaluate(MEMORY_KEPT) == 1 and wrong == []
+            page.reload()
+            says(page, "This browser has answered.")
+            context.close()
+        results = browser.new_page()
+
+        def shown() -> bool:
+            results.goto(site.survey.analyzer)
+            return bool(results.get_by_text("2 valid reports").count())
+
+        until(shown)
+        assert all(results.get_by_text(question).count() for question, _ in QUESTIONS)
 
 
 @pytest.mark.exhaust

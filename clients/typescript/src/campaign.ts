@@ -457,8 +457,8 @@ function agree(campaign: Campaign, precise: boolean, order: unknown): void {
   differ("`randomizer.categories` and `randomizer.k`", categories.length > 0 && categories.length !== kind.k);
   differ("`promise.device_budget` and epsilon", promise.deviceBudget < charged(campaign, classes.length - 1));
   const crowds = groups.length > 0 || order !== null;
-  differ("[shuffle], [groups], [batch] and [promise]", order !== null && (groups.length > 0 || roundsMix(campaign) || promise.authentication !== "roster"));
-  differ("[dummies] and [groups] or [shuffle]", promise.trust !== "local" && crowds);
+  differ("[groups], [shuffle], [batch] and [promise]", order !== null && (groups.length > 0 || roundsMix(campaign) || promise.authentication !== "roster"));
+  differ("[dummies], [groups] and [shuffle]", promise.trust !== "local" && crowds);
   differ("[dummies], [randomizer] and [asks]", added ? !added.fit(kind, asked) : Boolean(asked?.digits));
   const few = promise.assumedHonest === null || batch.minimum < promise.assumedHonest + promise.assumedDishonest;
   differ("[dummies], [promise] and [batch]", (hidden(campaign)?.delta ?? 0) > promise.delta || (sent !== null && (open || few)));

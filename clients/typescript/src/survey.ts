@@ -5,10 +5,13 @@
  */
 
 import { Device, DovetailError, type Receipt, account, indexedDbStore, parseCampaign } from "./browser.js";
+import { asks } from "./asks.js";
 import { type Tokens, anonymousTokens } from "./tokens.js";
 
 interface Question {
-  readonly campaign: string;
+  /** Its place in `campaigns`, and that of its answer in what the campaign's report says. */
+  readonly campaign: number;
+  readonly part: number;
   readonly question: string;
   readonly answers: readonly string[];
   /** Of 100 people with each answer, how many send which. */
@@ -17,6 +20,7 @@ interface Question {
 }
 
 interface Survey {
+  readonly campaigns: readonly string[];
   readonly questions: readonly Question[];
   readonly factor: string;
   readonly operators: "one" | "two";
@@ -174,7 +178,10 @@ async function send(made: HTMLFormElement, answers: readonly number[]): Promise<
     if (survey.access !== "open" && code === null) throw new DovetailError("config", say("no_invitation"));
     await enrol();
     const receipts: Receipt[] = [];
-    for (const [place, device] of devices.entries()) receipts.push(await device.submit(answers[place]!));
+    for (const [place, device] of devices.entries()) {
+      const own = answers.filter((_, number) => survey.questions[number]!.campaign === place);
+      receipts.push(await device.submit(own.length > 1 ? own : own[0]));
+    }
     made.replaceWith(thanks(receipts, answers));
     status.focus();
     report(receipts);
@@ -187,9 +194,9 @@ async function send(made: HTMLFormElement, answers: readonly number[]): Promise<
 
 /** After the answer: what was sent stands behind a button, for who sees a lie is tempted to answer again. */
 function thanks(receipts: readonly Receipt[], answers: readonly number[]): HTMLElement {
-  const lines = receipts.map((receipt, place) => {
-    const { question, answers: names } = survey.questions[place]!;
-    const sent = receipt.report?.[0];
+  const lines = survey.questions.map(({ question, answers: names, campaign, part }, place) => {
+    const report = receipts[campaign]!.report?.[0];
+    const sent = Array.isArray(report) ? report[part] : report;
     if (typeof sent !== "bigint") return element("li", {}, say("not_drawn", { question }));
     return element("li", {}, say("shown", { question, answer: names[answers[place]!]!, sent: names[Number(sent)]! }));
   });
@@ -232,13 +239,13 @@ async function begin(): Promise<void> {
   main.append(status);
   try {
     const store = await indexedDbStore();
-    const files = survey.questions.map(({ campaign }) => new TextEncoder().encode(campaign));
+    const files = survey.campaigns.map((campaign) => new TextEncoder().encode(campaign));
     devices = [];
     for (const file of files) {
       // nothing is drawn before the person consents; another survey of this site may have another owner
       const bought = tokens();
-      const owners = [String((await parseCampaign(file, undefined, { tokens: bought })).owner)];
-      devices.push(await Device.open(file, { store, owners, handOver: false, ...(bought && { tokens: bought }) }));
+      const owners = [String((await parseCampaign(file, undefined, { tokens: bought, asks })).owner)];
+      devices.push(await Device.open(file, { store, owners, asks, handOver: false, ...(bought && { tokens: bought }) }));
     }
     const { campaigns } = await account(store);
     const ids = devices.map((device) => device.campaign.id);

@@ -39,6 +39,10 @@ def _new(
         bool,
         typer.Option("--tokens", help="Invitations buy tokens: the shuffler has no list of people (experimental)."),
     ] = False,
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="All answers of a person in one report: all or none arrive."),
+    ] = False,
     language: Annotated[str, typer.Option(help="Of the page: en or de.")] = "en",
     page: Annotated[str, typer.Option(help="Address of the page.")] = "http://127.0.0.1:8400",
     shuffler: Annotated[str, typer.Option(help="Address of the shuffler.")] = "http://127.0.0.1:8401",
@@ -80,6 +84,7 @@ def _new(
         places=Places(page, shuffler, analyzer, issuer, relay),
         analyzer=None if analyzer_key is None else SealingKey.parse("analyzer-key", analyzer_key),
         close_at=close_at,
+        together=together,
     )
     made.write(folder, start=datetime.now(UTC).replace(microsecond=0))
     typer.echo(f"{folder}: {len(named)} questions. Next: dovetail survey {'run' if open else 'invite'} {folder}")

@@ -14,14 +14,19 @@ from typing import Any, Literal, Self
 import tomlkit
 
 from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.campaign.terms import asked_of
 from dovetail.collect.files import load_campaign, make_round_keys, save_keys, save_secret
 from dovetail.core.checks import nearest, positive, refuse, whole
 from dovetail.core.display import upward
 from dovetail.core.errors import ConfigError, OutputError
-from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL, cost
+from dovetail.question.shares import Shares
+from dovetail_protocol.asked import JOINT
+from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.joint import MOST_PARTS
 from dovetail_protocol.keys import RoleKeys, SealingKey, SigningKey
+from dovetail_protocol.mechanisms.krr import KRR
 from dovetail_protocol.messages import longest_request
 from dovetail_protocol.ohttp import MOST_PAD, GatewayKey
 
@@ -66,6 +71,7 @@ class NewSurvey:
     days : float, how long answers are taken
     access : "tokens" where an invitation buys a token for each question, so that the shuffler has no list of people
     analyzer : public key of another operator's analyzer; without one this operator runs everything
+    together : whether the answers of a person are one report of one campaign, and not one for each question
     """
 
     title: str
@@ -78,6 +84,7 @@ class NewSurvey:
     places: Places = field(default_factory=Places)
     analyzer: SealingKey | None = None
     close_at: int | None = None
+    together: bool = False
 
     def __post_init__(self) -> None:
         if not self.title.strip() or not self.questions:
@@ -92,10 +99,14 @@ class NewSurvey:
             wanted = f"one of {', '.join(LANGUAGES)}"
             raise refuse("language", wanted, self.language, hint=nearest(self.language, LANGUAGES))
         together = cost(len(self.questions), self.epsilon)
-        if self.epsilon > QUESTION_TOTAL or together > DEVICE_TOTAL:
+        if self.together and not 2 <= len(self.questions) <= MOST_PARTS:
+            raise ConfigError(
+                f"one report has the answers to 2 to {MOST_PARTS} questions, not {len(self.questions)}."
+            )
+        if (together if self.together else self.epsilon) > QUESTION_TOTAL or together > DEVICE_TOTAL:
             raise ConfigError(
                 f"{len(self.questions)} answers of epsilon {self.epsilon:g} cost {upward(float(together))}: a device "
-                f"gives at most {QUESTION_TOTAL:g} for one question and {DEVICE_TOTAL:g} in all."
+                f"gives at most {QUESTION_TOTAL:g} for one question or report and {DEVICE_TOTAL:g} in all."
             )
 
     def write(self, folder: Path, *, start: datetime) -> None:
@@ -118,10 +129,11 @@ class NewSurvey:
         }
         for held in (owner, shuffler, *([analyzer] if analyzer else [])):
             save_keys(held, folder / f"{held.role}.key")
-        names = [f"question-{number}.toml" for number in range(1, len(self.questions) + 1)]
-        tokens, route = self._tokens(folder), self._route(folder)
-        for number, name in enumerate(names, 1):
-            document = self._campaign(number, keys, start) | tokens[number - 1] | route
+        terms = self._terms()
+        names = [f"question-{number}.toml" for number in range(1, len(terms) + 1)]
+        tokens, route = self._tokens(folder, len(terms)), self._route(folder)
+        for number, (name, asked) in enumerate(zip(names, terms, strict=True)):
+            document = self._campaign(f"question-{number + 1}", asked, keys, start) | tokens[number] | route
             (folder / name).write_bytes(_signed(document, owner.signing))
         token = secrets.token_urlsafe()
         save_secret(token + "\n", folder / "token")
@@ -136,16 +148,31 @@ class NewSurvey:
             (folder / f"{role}.toml").write_text(tomlkit.dumps(shared | document))
         (folder / NAME).write_text(tomlkit.dumps(self._survey(names, one=analyzer is not None)))
 
-    def _tokens(self, folder: Path) -> list[dict[str, Any]]:
-        """`[tokens]` of each question, if there is one: the issuer's keys are made, one for each question."""
+    def _terms(self) -> list[dict[str, Any]]:
+        """What each campaign asks, and how answers are randomized."""
+        parts = [{"name": KRR.name, "k": len(answers), "epsilon": self.epsilon} for _, answers in self.questions]
+        if not self.together:
+            return [
+                {"question": question, "randomizer": {**part, "categories": list(answers)}}
+                for (question, answers), part in zip(self.questions, parts, strict=True)
+            ]
+        each = [
+            asked_of(Shares(answers), private=question, settings={}, k=len(answers)).stated()
+            for question, answers in self.questions
+        ]
+        randomizer = {"name": JOINT, "parts": parts}
+        return [{"question": self.title, "asks": {"question": JOINT, "each": each}, "randomizer": randomizer}]
+
+    def _tokens(self, folder: Path, campaigns: int) -> list[dict[str, Any]]:
+        """`[tokens]` of each campaign, if there is one: the issuer's keys are made, one for each campaign."""
         if self.access != "tokens":
-            return [{} for _ in self.questions]
+            return [{} for _ in range(campaigns)]
         made = RoleKeys.generate("issuer")
         assert made.signing
         save_keys(made, folder / "issuer.key")
         name = str(place_of("issuer", self.places.issuer, ("http", "https")).hostname)
         named = {"issuer": name, "url": self.places.issuer, "signing": str(made.signing.verifying_key())}
-        keys = make_round_keys(folder / "issuer-keys", len(self.questions))
+        keys = make_round_keys(folder / "issuer-keys", campaigns)
         return [{"tokens": {**named, "keys": [str(key)]}} for key in keys]
 
     def _route(self, folder: Path) -> dict[str, Any]:
@@ -157,21 +184,19 @@ class NewSurvey:
         save_keys(gateway, folder / "gateway.key")
         return {"ohttp": {"relay": self.places.relay, "keys": [str(GatewayKey.of(gateway.opening))], "pad": MOST_PAD}}
 
-    def _campaign(self, number: int, keys: dict[str, str], start: datetime) -> dict[str, Any]:
-        question, answers = self.questions[number - 1]
+    def _campaign(self, id: str, terms: dict[str, Any], keys: dict[str, str], start: datetime) -> dict[str, Any]:
         batch = {"minimum": self.minimum} | ({} if self.close_at is None else {"close_at": self.close_at})
         period = timedelta(days=self.days).total_seconds()
         return {
             "schema_version": 1,
-            "id": f"question-{number}-{secrets.token_hex(4)}",
-            "question": question,
-            "randomizer": {"name": "krr", "k": len(answers), "epsilon": self.epsilon, "categories": list(answers)},
+            "id": f"{id}-{secrets.token_hex(4)}",
+            **terms,
             "rounds": {"schedule": "period", "start": start, "period_seconds": period, "count": 1},
             "batch": batch,
             "shuffle": {"shuffler": "uniform"},
             "promise": {
                 "delta": 1e-6,
-                "device_budget": self.epsilon,
+                "device_budget": decimal_at_least(cost(len(self.questions) if self.together else 1, self.epsilon)),
                 "authentication": {"open": "none", "tokens": "token"}.get(self.access, "roster"),
                 **({} if self.analyzer else {"assumed_honest": 1}),  # who runs both servers sees through the shuffle
             },
@@ -251,7 +276,7 @@ class Survey:
         campaigns = tuple(load_campaign(folder / name) for name in names)
         for each in campaigns:
             sent = "http" in each.endpoints or each.ohttp is not None
-            if each.mechanism.name != "krr" or not each.categories or not sent:
+            if not sent or not all(one.mechanism.name == KRR.name and answers_of(one) for one in each.questions):
                 raise ConfigError(
                     f"{path}: a page asks questions with named answers, by krr and over http; {each.id} does not."
                 )
@@ -260,6 +285,14 @@ class Survey:
                     f'{path}: `access` is "tokens" where the campaigns have [tokens], and nowhere else.'
                 )
         return cls(folder, campaigns=campaigns, **texts)  # type: ignore[arg-type]
+
+
+def answers_of(question: Campaign) -> tuple[str, ...]:
+    """The named answers to the one question of a campaign; none where it has others."""
+    if question.asked is None:
+        return question.categories
+    values = question.asked.values
+    return values[0].categories if len(values) == 1 else ()
 
 
 def sent_to(campaign: Campaign) -> str:

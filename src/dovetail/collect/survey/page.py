@@ -16,7 +16,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from dovetail.collect.survey.folder import LANGUAGES, Survey, sent_to
+from dovetail.collect.survey.folder import LANGUAGES, Survey, answers_of, sent_to
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
@@ -115,10 +115,14 @@ def build_page(survey: Survey) -> str:
 
 
 def _data(survey: Survey, said: Mapping[str, str]) -> dict[str, Any]:
-    epsilons = [each.mechanism.epsilon for each in survey.campaigns]
-    together = sum((cost(1, epsilon) for epsilon in epsilons), Fraction(0))
+    together = sum((cost(1, each.mechanism.epsilon) for each in survey.campaigns), Fraction(0))
     return {
-        "questions": [_question(each) for each in survey.campaigns],
+        "campaigns": [each.signed.decode() for each in survey.campaigns],
+        "questions": [
+            _question(one, place, part)
+            for place, each in enumerate(survey.campaigns)
+            for part, one in enumerate(each.questions)
+        ],
         "factor": odds_factor(together),
         "operators": survey.operators,
         "access": survey.access,
@@ -128,13 +132,15 @@ def _data(survey: Survey, said: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _question(campaign: Campaign) -> dict[str, Any]:
-    epsilon = campaign.mechanism.epsilon
+def _question(campaign: Campaign, place: int, part: int) -> dict[str, Any]:
+    """One question: of which campaign, and which of its report's answers; its words are signed in either case."""
+    epsilon, answers = campaign.mechanism.epsilon, answers_of(campaign)
     return {
-        "campaign": campaign.signed.decode(),
-        "question": campaign.question,
-        "answers": list(campaign.categories),
-        "sent": sent_of_hundred(len(campaign.categories), epsilon),
+        "campaign": place,
+        "part": part,
+        "question": campaign.question if campaign.asked is None else campaign.asked.values[0].name,
+        "answers": list(answers),
+        "sent": sent_of_hundred(len(answers), epsilon),
         "factor": odds_factor(cost(1, epsilon)),
     }
 
