@@ -166,6 +166,7 @@ def _compress(state: Words, words: Words, counts: Words, last: np.uint64, lanes:
             s0, s1, s2, s3, s4, s5, s6, s7, _START[0], _START[1], _START[2], _START[3],
             _START[4] ^ counts[i], _START[5], _START[6] ^ last, _START[7],
         )  # fmt: skip
+        # twelve rounds, each with its permutation of the words (section 2.7)
         v = _turn(v, m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15)
         v = _turn(v, m14, m10, m4, m8, m9, m15, m13, m6, m1, m12, m0, m2, m11, m7, m5, m3)
         v = _turn(v, m11, m8, m12, m0, m5, m2, m15, m13, m10, m14, m3, m6, m7, m1, m9, m4)

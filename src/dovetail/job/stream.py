@@ -328,7 +328,7 @@ def most_sent(sent: pl.DataFrame) -> int:
     return int(sent["place"].value_counts()["count"].max())  # type: ignore[arg-type]
 
 
-def true_means(stream: Stream, sent: pl.DataFrame) -> dict[int, float]:
+def true_means(sent: pl.DataFrame) -> dict[int, float]:
     """Mean of the values behind the reports of each round, for rehearsals."""
     means = sent.group_by("time").agg(pl.col("value").mean())
     return dict(zip(means["time"].to_list(), means["value"].to_list(), strict=True))
@@ -733,7 +733,7 @@ def _report(
     released: ReleasedTable | None,
 ) -> PrivacyReport:
     fleet, data = run.fleet, settings.data
-    truth = None if released is not None else true_means(stream, sent)
+    truth = None if released is not None else true_means(sent)
     evaluation = evaluate_stream(settings, run, batches, sent, truth, rng)
     detail = rounds_document(settings, run, sent, truth, provenance=rng.provenance)
     windows = windows_document(run, settings.estimate.window, truth)

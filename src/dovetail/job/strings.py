@@ -504,7 +504,7 @@ def evaluation_of(search: Search, n: int, truth: Truth | None, provenance: str) 
     )  # fmt: skip
 
 
-def assumptions_of(asked: StringsSection, n: int, search: Search, truth: Truth | None) -> tuple[str, ...]:
+def assumptions_of(asked: StringsSection, n: int, truth: Truth | None) -> tuple[str, ...]:
     lines = [
         STRINGS.format(levels=asked.levels),
         "Each person sends exactly one report; names do not depend on strings.",
@@ -657,7 +657,7 @@ def strings_report(
         },
         randomizer=search.randomizer,
         assumptions=(
-            *assumptions_of(asked, survey.n, search, truth), *gaps_and_outliers(survey, mode=settings.mode),
+            *assumptions_of(asked, survey.n, truth), *gaps_and_outliers(survey, mode=settings.mode),
         ),
         steps=steps_of(asked, search),
         config=settings.model_dump(mode="json", include={"schema_version", "mode", "title", "strings"}),

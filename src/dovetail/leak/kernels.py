@@ -21,7 +21,7 @@ def depth_first_sum(advantage: Matrix, tables: Reals, n: int) -> float:
     gain = np.zeros((last + 1, actions))
     left[0], count[0], level, total = n, -1, 0, 0.0
     while level >= 0:
-        if level == last:
+        if level == last:  # the last two kinds share what is left: one row of the table
             row, balls = 0.0, left[level]
             for z in range(balls + 1):
                 best = 0.0
@@ -32,11 +32,12 @@ def depth_first_sum(advantage: Matrix, tables: Reals, n: int) -> float:
             total += weight[level] * row
             level -= 1
             continue
-        count[level] += 1
+        count[level] += 1  # one report more of this kind; back up where there is none
         z = count[level]
         if z > left[level]:
             level -= 1
             continue
+        # go down: the weight, the reports and the gains that the next kind begins with
         weight[level + 1] = weight[level] * tables[level, left[level], z]
         left[level + 1] = left[level] - z
         for a in range(actions):
@@ -84,6 +85,7 @@ def sum_few_bins(
     width = int(np.sqrt(pmf.size)) + 1
     fine, coarse = np.empty(width, np.complex128), np.empty(pmf.size // width + 1, np.complex128)
     for j in range(theta.size):
+        # the rotations of this node, as products of two
         for i in range(width):
             fine[i] = np.exp(1j * theta[j] * i)
         for i in range(coarse.size):
@@ -92,8 +94,9 @@ def sum_few_bins(
         for high in range(coarse.size - 1, -1, -1):
             for low in range(min(width, pmf.size - high * width) - 1, -1, -1):
                 place = high * width + low
-                missing += pmf[place] * (coarse[high] * fine[low])
+                missing += pmf[place] * (coarse[high] * fine[low])  # t_m, the terms from `place` on
                 if place < count:
+                    # the polynomial in psi_m and t_m by Horner's rule, then psi_m to the power that is left
                     base = psi - missing
                     mixed, other = terms[0] + 0j, missing
                     for i in range(1, terms.size):

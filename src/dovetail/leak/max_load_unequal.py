@@ -89,7 +89,7 @@ def max_load_unequal(n: int, kinds: tuple[Bins, ...]) -> ExpectedLoad:
     kept, dropped = _kept_nodes(nodes, windows, scale)
     width = sum(w.high - w.low for w in windows) + len(windows) * levels.size
     check_cost(f"The maximum load of unequal bins with n = {n:,} balls", 30.0 * kept * width)
-    chance = _sums(n, windows, levels[:-1], np.arange(kept), nodes) / (nodes * scale)
+    chance = _sums(windows, levels[:-1], np.arange(kept), nodes) / (nodes * scale)
     value = start + math.fsum((np.diff(levels) * chance).tolist())
     length = stop - start
     cuts = (
@@ -132,7 +132,7 @@ def _kept_nodes(nodes: int, windows: tuple[_TruncatedBins, ...], scale: float) -
     return kept, 2.0 * float((node_weights(np.arange(kept, nodes // 2 + 1), nodes) * np.exp(log_bound[kept:])).sum())
 
 
-def _sums(n: int, windows: tuple[_TruncatedBins, ...], levels: Reals, j: NDArray[np.int64], nodes: int) -> Reals:
+def _sums(windows: tuple[_TruncatedBins, ...], levels: Reals, j: NDArray[np.int64], nodes: int) -> Reals:
     """N Pois(n; n) Pr[max weighted load > x] for x in `levels`."""
     total: Reals = np.zeros(levels.size)
     step = max(1, CELLS // max(levels.size, *(w.high - w.low + 1 for w in windows)))

@@ -68,7 +68,7 @@ def find_layout(place: Path, encoding: str, fallback: str | None = None) -> Layo
     above = next((i for i, row in enumerate(rows[:_ABOVE]) if _filled(row) >= max(1 + (typical > 1), typical / 2)), 0)
     above = max(above, 1) if said else above
     header, body = rows[above], [row for row in rows[above + 1 :] if row]
-    deep = 0 if _is_data(header, body) else 1 + _questions(header, body)
+    deep = 0 if _is_data(header, body) else 1 + _questions(body)
     tail = (
         _layout_rows(end.decode("utf-8", "ignore").partition("\n")[2], separator, quote)
         if len(text) > _SAMPLE
@@ -148,7 +148,7 @@ def _is_data(header: Row, body: list[Row]) -> bool:
     return 2 * again >= len(texts)
 
 
-def _questions(header: Row, body: list[Row]) -> int:
+def _questions(body: list[Row]) -> int:
     """Rows below the names that hold questions, codes or units: texts above numbers, that never come again."""
     marked = [i for i, row in enumerate(body[:_BELOW]) if any("ImportId" in field for field in row)]
     if marked:

@@ -260,14 +260,14 @@ def read_candidates(place: str | Path) -> tuple[Candidates, SentenceEncoder]:
     except (OSError, ValueError, EOFError, BadZipFile):
         raise DataError(f"{file}: is no candidates file; make it with `dovetail text candidates`.") from None
     try:
-        return _restore(content, file)
+        return _restore(content)
     except DovetailError as error:
         raise DataError(f"{file}: {error}") from None
     except (KeyError, ValueError, TypeError):
         raise DataError(f"{file}: is damaged; make it again with `dovetail text candidates`.") from None
 
 
-def _restore(content: dict[str, Any], file: Path) -> tuple[Candidates, SentenceEncoder]:
+def _restore(content: dict[str, Any]) -> tuple[Candidates, SentenceEncoder]:
     description = json.loads(str(content["description"]))
     if description["schema_version"] != VERSION:
         raise ParameterError(f"is of version {description['schema_version']}, this program reads {VERSION}.")

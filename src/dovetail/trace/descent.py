@@ -193,9 +193,11 @@ class Descent:
         """
         n, white = self._budget.n, self._budget.white
         columns = min(n, rank or min(14, self._directions + 2))
+        # the factor of what `start` has beyond white noise, in its widest directions
         values, vectors = np.linalg.eigh(start - white * np.eye(n))
         least = 1e-6 * self._budget.free / n
         point = (vectors[:, -columns:] * np.sqrt(np.maximum(values[-columns:], least))).ravel()
+        # stages: a smooth maximum over the goals, sharper from one to the next
         best, lower = self._at(point), 0.0
         stages = SHARPNESS[2:] if warm else SHARPNESS
         stages = (*stages, *(SHARPNESS[-1],) * RESTARTS)

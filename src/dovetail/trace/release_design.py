@@ -363,6 +363,7 @@ def error_for(
         tried(count := count + 1)
         return found
 
+    # an error that is enough, and one that is not: up from below, then down by halves
     most = _FARTHEST * scale
     # white noise on one point alone would need sqrt(2) radius / mu
     low, high = None, min(0.5 * radius / mu, most)
@@ -381,6 +382,7 @@ def error_for(
             high = smaller
             if high < 1e-6 * scale:
                 return plan(high)
+    # bisect between them, by logarithms while they are far apart
     for _ in range(_STEPS):
         if high / low <= 1.0 + _CLOSE:
             break

@@ -402,7 +402,7 @@ class TableChecks:
         self._kept.pop(table.id, None)
 
 
-def check_view(table: OpenedTable, found: TableCheck, query: QueryParams, config: str) -> dict[str, Any]:
+def check_view(found: TableCheck, query: QueryParams, config: str) -> dict[str, Any]:
     """Values for the template; the texts of a table are escaped there."""
     asked = found.asked
     problems = [problem.document() for problem in found.problems]
@@ -551,7 +551,7 @@ class Reader:
         except DovetailError as error:
             said = str(_plain(error, table))
             found = await asyncio.to_thread(self._checks, table, declared_of(type(query)("")))
-        view = check_view(table, found, query, written_config(found, table) if found.asked.private else "")
+        view = check_view(found, query, written_config(found, table) if found.asked.private else "")
         return self._pages("table", status=400 if said else 200, table=table, view=view, said=said)
 
     async def _config(self, request: Request) -> Response:

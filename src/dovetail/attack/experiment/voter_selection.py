@@ -137,6 +137,7 @@ def _nearest_within(
             if gap > radius * radius or other == mine:
                 continue
             nearby = True
+            # is this one nearer in what is known than the last of the votes so far? ties fall by lot
             distance = 0.0
             for d in range(known.shape[1]):
                 distance += (known[other, d] - known[mine, d]) ** 2
@@ -145,6 +146,7 @@ def _nearest_within(
             lot = _mixed(words[row] + np.uint64(other))
             if count == votes and distance == far[votes - 1] and lot >= tie[votes - 1]:
                 continue
+            # put it in its place among them, behind the target
             at = min(count, votes - 1)
             while at > 1 and (distance < far[at - 1] or (distance == far[at - 1] and lot < tie[at - 1])):
                 far[at], tie[at], places[row, at] = far[at - 1], tie[at - 1], places[row, at - 1]

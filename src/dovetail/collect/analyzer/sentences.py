@@ -31,7 +31,7 @@ class GuaranteeSentence(NamedTuple):
     meaning: str
 
 
-def class_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
+def class_sentences(found: CampaignGuarantees) -> list[GuaranteeSentence]:
     """Say what is public about classes, what each of them is promised, and what shares mean."""
     t = found.latest.released.t if found.latest else None
     promises = [line for each in found.classes for line in _of_class(each, t)]
@@ -94,7 +94,7 @@ def _classes_together(each: ClassGuarantee) -> GuaranteeSentence:
 def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
     """Say what is promised, and what is not."""
     if campaign.classes:
-        parts = [_rounds(campaign, found), *class_sentences(campaign, found), _colluding(campaign, found)]
+        parts = [_rounds(campaign, found), *class_sentences(found), _colluding(campaign, found)]
         return [*parts, *_shortfalls(campaign, found), *_people(campaign)]
     parts = [_report(campaign, found), _rounds(campaign, found), *_batch(campaign, found), _together(found)]
     if campaign.order_private:

@@ -116,7 +116,7 @@ def explain(
         together=together,
         message_bytes=wire_bytes(campaign),
         lines=(),
-        warnings=tuple(_warnings(campaign, reports, roster, folder)),
+        warnings=tuple(_warnings(campaign, roster, folder)),
         classes=classes,
     )
     fact = None if roster is None else roster_fact(campaign, roster)
@@ -471,9 +471,7 @@ def _issuer(campaign: Campaign) -> list[CampaignFact]:
     return [CampaignFact(f"issuer {campaign.tokens.issuer}", words)]
 
 
-def _warnings(
-    campaign: Campaign, reports: int, roster: Roster | MappedRoster | None, folder: Path | None
-) -> list[str]:
+def _warnings(campaign: Campaign, roster: Roster | MappedRoster | None, folder: Path | None) -> list[str]:
     promised, minimum, epsilon = campaign.promise, campaign.batch.minimum, campaign.mechanism.epsilon
     found = []
     if minimum < SMALL:

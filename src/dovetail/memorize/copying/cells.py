@@ -130,6 +130,7 @@ def compare_cells(
     names = np.unique(np.concatenate([in_a, in_b]))
     counts = {int(c): (int((in_a == c).sum()), int((in_b == c).sum())) for c in names}
     kept = [c for c, sizes in counts.items() if min(sizes) >= LEAST_IN_CELL]
+    # in each cell: distances by ranks, and how many points fall there; then corrected for the number of cells
     tests = [rank_test(a[in_a == c], b[in_b == c], rng=rng) for c in kept]
     z_share = [_representation(*counts[c], len(a), len(b)) for c in counts]
     p_share = dict(zip(counts, holm([2 * float(ndtr(-abs(z))) for z in z_share]), strict=True))

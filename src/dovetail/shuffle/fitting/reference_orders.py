@@ -393,6 +393,7 @@ def _score(
         half = size // 2
         if 2 * half * (width - half + 1) - half - within[g] <= largest[part[g]]:  # nested pairs shrink by 2 at least
             continue
+        # the group's positions in order: short ones by insertion
         if size > _SHORT:
             p = np.sort(positions[people[starts[g] : stops[g]]])
         else:
@@ -404,6 +405,7 @@ def _score(
                     p[m] = p[m - 1]
                     m -= 1
                 p[m] = position
+        # pair the outermost, the next and so on: what swapping them changes, but for pairs within an atom
         change = -within[g]
         for i in range(half):
             change += 2 * (p[size - 1 - i] - p[i]) - 1
