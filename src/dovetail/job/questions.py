@@ -868,7 +868,7 @@ FEW = (
 )
 APART = (
     "Released are the messages about each question, shuffled by themselves, and how many people drew each: draws do "
-    "not depend on answers. The central guarantee holds whoever drew what, also where that is known."
+    "not depend on answers. The central guarantee holds for every outcome of the draws, also where it is known."
 )
 INSIDE = (
     "People are shuffled inside the groups of {name} alone: no report leaves its group, public columns stand beside "
