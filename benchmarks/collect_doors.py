@@ -1,8 +1,9 @@
 """Claim: by whichever door a report comes, it costs the shuffler at most 1.5 ms of processor time.
 
 One report in a request, as devices send them: a connection for each, the same through the shipped nginx, which ends
-TLS; requests sealed to the gateway, over connections that a relay keeps; messages of a broker. Each on SQLite and on
-PostgreSQL, with fsync on. Processor time is that of the shuffler, and of the programs beside it.
+TLS (the devices' end is `tests/collect/deploy/tls_devices.py`); requests sealed to the gateway, over connections that
+a relay keeps; messages of a broker. Each on SQLite and on PostgreSQL, with fsync on. Processor time is that of the
+shuffler, and of the programs beside it.
 
 Then floods of junk, sealed well by keys outside the roster so that each is opened and verified in vain, at the doors
 of HTTP, while devices report at fixed times: the 99th percentile of their waits must stay below two seconds. A broker
@@ -35,6 +36,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.collect.deploy.test_proxy import proxying
+from tests.collect.deploy.tls_devices import Device, check, connected
 from tests.collect.servers import Mosquitto, Postgres, mosquitto, postgres
 
 from collect_load import GROUP, drive, prepare, request, role, serve, stored, whole
@@ -67,19 +69,19 @@ def each_alone(
     port: int, requests: Sequence[bytes], trusted: ssl.SSLContext | None = None, gap: float = 0
 ) -> list[float]:
     """A connection for each request, `AT_ONCE` of them together, or request i at i * `gap`."""
+    if trusted is not None:
+        check(port, trusted)
     begin = perf_counter()
 
     def send(place: int) -> float:
         due = begin + place * gap if gap else perf_counter()
         sleep(max(0.0, due - perf_counter()))
-        with ExitStack() as held:
-            link = held.enter_context(create_connection(("127.0.0.1", port)))
-            if trusted is not None:
-                link = held.enter_context(trusted.wrap_socket(link, server_hostname="localhost"))
-            link.sendall(requests[place])
+        with connected(port) as link:
+            far = link if trusted is None else Device(link)
+            far.sendall(requests[place])
             answer = b""
             while not whole(answer):
-                answer += link.recv(1 << 16)
+                answer += far.recv(1 << 16)
         return perf_counter() - due
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

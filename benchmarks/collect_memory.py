@@ -1,8 +1,9 @@
-"""Claim: the memory of a shuffler that takes reports stops growing at 100,000 devices, however many report.
+"""Claim: the memory of a shuffler that takes reports hardly grows from 100,000 devices on, however many report.
 
 Reports of distinct devices, one in a request over kept connections, as in `collect_doors.py`, and the memory of the
-shuffler after each twentieth of them. What may grow: the rate limits of the 100,000 devices heard of last, and
-SQLite's cache of 32 MiB for each connection to it. At the end the bytes that a report takes in the database.
+shuffler after each twentieth of them; the roster of all of them is there at first. What may grow: the rate limits of
+the 100,000 devices heard of last, and SQLite's cache of 32 MiB for each connection to it. At the end the bytes that a
+report takes in the database.
 
     python benchmarks/collect_memory.py
     python benchmarks/collect_memory.py --reports 1000000

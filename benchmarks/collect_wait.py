@@ -2,8 +2,9 @@
 
 Open loop: report i is due at i / rate, whatever has become of the others, and its wait runs from then to its answer,
 with a connection for each, as devices send. Twice: to the shuffler's port, and through the shipped nginx, which ends
-TLS. SQLite, with fsync on. The devices run on the same cores, so the processor time of everybody is told beside the
-waits: where all of it together is more than the machine has, the waits are of the machine and not of the shuffler.
+TLS, as devices do that look at no certificate (`tests/collect/deploy/tls_devices.py`). SQLite, with fsync on. The
+devices run on the same cores, so the processor time of everybody is told beside the waits: where all of it together
+is more than the machine has, the waits are of the machine and not of the shuffler.
 
     python benchmarks/collect_wait.py
     python benchmarks/collect_wait.py --rates 100 --seconds 5

@@ -145,3 +145,22 @@ def test_the_project_speaks_of_itself_alone() -> None:
                 page,
                 line,
             )
+
+
+def figures(text: str) -> set[str]:
+    """Numbers as they are written, such as 1,157 and .7 and 1e5."""
+    return set(re.findall(r"(?<![\w.,])\.?\d(?:[\d,.]*\d)?(?:e\d+)?", text))
+
+
+def test_every_figure_of_the_service_at_scale_stands_in_the_row_of_its_benchmark() -> None:
+    rows = dict(re.findall(r"^\| `(\w+\.py)` \|(.*)\|$", (ROOT / "benchmarks" / "README.md").read_text(), re.M))
+    section = (ROOT / "docs" / "scale.md").read_text().partition("## A collection of 1e8 reports a day")[2]
+    head, _, *measured = [
+        line.split("|")[2] for line in section.partition("\n## ")[0].splitlines() if line[:1] == "|"
+    ]
+    usual = re.findall(r"`(\w+\.py)`", head)
+    assert len(measured) >= 8 and len(figures(" ".join(measured))) >= 30
+    for part in measured:
+        told = " ".join(rows[name] for name in re.findall(r"`(\w+\.py)`", part) or usual)
+        assert (part, figures(part) - figures(told)) == (part, set())
+    assert figures("1,157/s, .7 of 1e5, 162 bytes in `x1.py`") == {"1,157", ".7", "1e5", "162"}

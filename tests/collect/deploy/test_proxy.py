@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import create_connection
 from threading import Thread
 
 import httpx
 import pytest
 from tests.collect import servers
 from tests.collect.deploy.certificates import make_certificates
+from tests.collect.deploy.tls_devices import Device, check, connected
 from tests.waiting import PATIENCE
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "proxy"
@@ -112,3 +114,28 @@ def test_requests_for_tokens_reach_the_issuer_and_nobody_its_metrics(tmp_path: P
         assert client.get("/v1/issued/commute").status_code == 200
         for place in (*FOR_OPERATORS, "/", "/v1/tokens/x"):
             assert client.get(place).status_code == 404, place
+
+
+def test_clients_get_no_tickets_that_no_later_connection_could_use(tmp_path: Path) -> None:
+    with proxied("shuffler", tmp_path) as client:
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "tls" / "authority.pem"))
+        with (
+            create_connection(("localhost", client.base_url.port or 0), timeout=PATIENCE) as link,
+            trusted.wrap_socket(link, server_hostname="localhost") as tls,
+        ):
+            tls.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            while tls.recv(1 << 16):
+                pass
+            assert tls.version() == "TLSv1.3" and tls.session is not None and not tls.session.has_ticket
+
+
+def test_the_devices_of_benchmarks_are_answered_as_those_of_ssl_are(tmp_path: Path) -> None:
+    with proxied("shuffler", tmp_path) as client:
+        port = client.base_url.port or 0
+        check(port, ssl.create_default_context(cafile=str(tmp_path / "tls" / "authority.pem")))
+        for _ in range(2):
+            with connected(port) as link:
+                device = Device(link)
+                for place, status in (("/v1/campaigns/commute", 200), ("/metrics", 404)):
+                    device.sendall(f"GET {place} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                    assert device.recv(1 << 16).startswith(f"HTTP/1.1 {status} ".encode())
