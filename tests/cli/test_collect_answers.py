@@ -144,3 +144,9 @@ def test_status_says_what_keeps_a_shuffler_from_going_on(
         "the analyzer refuses the batch of round 6 of commute: dummies; it is sent again",
     ):  # fmt: skip
         assert words in found, words
+
+
+def test_a_round_of_which_nothing_is_told_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a regression that noise could make singular."""
+    query._print("body", {"round": 1, "groups": [], "warnings": ["no coefficients are quoted"]})
+    assert capsys.readouterr().out == "no coefficients are quoted\n"

@@ -56,6 +56,16 @@ NOISES: list[Noise] = [
 ]
 
 
+@pytest.mark.parametrize("noise", NOISES, ids=lambda one: one.name)
+def test_intervals_of_cells_are_no_wider_than_the_noise_of_their_own_table(noise: Noise) -> None:
+    """A table of dummies of people took those of the other tables for none at all, and lost its law."""
+    people = People(N)
+    found = ASKED.learned(noise, noise.expected(np.full(21, 3.0 / 21.0), people), people)
+    low, high = found.interval()
+    assert (found.value - low < 2.2 * found.standard_error + 1.0 / N).all()
+    assert (high - found.value < 2.2 * found.standard_error + 1.0 / N).all()
+
+
 def test_everybody_is_in_one_cell_of_each_table() -> None:
     tables = PAIRS.counted(CODES)
     assert [one.shape for one in tables.values()] == [(3, 3), (3, 2), (3, 2)]

@@ -39,6 +39,20 @@ def test_rates_and_errors_are_those_of_the_theory(k: int, messages: float, devia
     assert law.delta(1.0) <= 1e-6 < UserDummiesLaw(k, 100_000, 0.99 * dummies.rate).ends(1.0).lower
 
 
+@pytest.mark.parametrize(("k", "symbols", "epsilon"), [(40, 2, 20.0), (12, 3, 20.0), (40, 2, 12.0), (8, 4, 7.0)])
+def test_as_few_people_as_can_be_keep_what_they_are_asked_to(k: int, symbols: int, epsilon: float) -> None:
+    """Of several symbols the bound rises again with epsilon: what a smaller one keeps, a larger one does."""
+    with pytest.raises(ParameterError, match="must be at least") as refused:
+        user_dummies_for(k=k, epsilon=epsilon, delta=1e-6, honest=20, symbols=symbols)
+    floor = int(str(refused.value).split("at least ")[1].split()[0].replace(",", ""))
+    for honest in (floor, floor + 5, floor + 22):
+        rate = user_dummies_for(k=k, epsilon=epsilon, delta=1e-6, honest=honest, symbols=symbols).rate
+        law = UserDummiesLaw(k, honest, rate, symbols)
+        assert law.epsilon(1e-6) <= epsilon
+        deltas = [law.delta(one) for one in np.linspace(0.3 * epsilon, epsilon, 40)]
+        assert (np.diff(deltas) <= 0.0).all()
+
+
 def test_delta_falls_with_honest_people_and_with_what_they_send() -> None:
     def delta(honest: int, rate: float) -> float:
         return UserDummiesLaw(16, honest, rate).delta(1.0)

@@ -384,7 +384,7 @@ USER_METHOD = "dummies of people"
 MOST_PEOPLE = 10**9
 MOST_EPSILON = 20.0
 TOLERANCE = 1e-5  # relative, of what is searched for
-PARTS = 8  # smaller epsilons that are tried, where bounds fall and rise again
+FIXED = MOST_EPSILON * 2.0 ** (-np.arange(49) / 8.0)  # epsilons that are tried where bounds fall and rise again
 
 
 @dataclass(frozen=True)
@@ -417,12 +417,18 @@ class UserDummiesLaw:
         alone = self._one(epsilon)
         if self.symbols == 1:
             return alone
-        found = []
-        for tried in np.linspace(1.0, 1.0 / PARTS, PARTS):  # what holds at a smaller epsilon holds here
-            part = tried * epsilon / self.symbols
-            each = math.fsum(math.exp(i * part) for i in range(self.symbols))
-            found.append(each * self._one(part).upper * UP)
-        return Bracket(alone.lower, min(1.0, *found))
+        best = math.inf  # what holds at a smaller epsilon holds here
+        for smaller in FIXED[epsilon >= FIXED]:
+            if (found := self._several(float(smaller))) >= best:
+                break
+            best = found
+        # in between no less than at the next one: a bound that fell and rose again would refuse what it had allowed
+        above = min(best, self._several(float(min(FIXED[epsilon <= FIXED], default=epsilon))))
+        return Bracket(alone.lower, min(1.0, max(above, min(best, self._several(epsilon)))))
+
+    def _several(self, epsilon: float) -> float:
+        part = epsilon / self.symbols
+        return math.fsum(math.exp(i * part) for i in range(self.symbols)) * self._one(part).upper * UP
 
     def _one(self, epsilon: float) -> Bracket:
         each, share = self.k / self.rate, self.rate / self.k

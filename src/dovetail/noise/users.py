@@ -105,7 +105,7 @@ class UserNoise(DummyNoise):
         steps, mean = weights / people.n, share * (sizes * weights).sum(axis=1)
 
         def error(times: NDArray[np.float64]) -> NDArray[np.complex128]:
-            one = np.full(times.shape, 1.0 - self.dummies.rate, dtype=np.complex128)
+            one = np.full(times.shape, 1.0 - share * sizes.sum(axis=1, keepdims=True), dtype=np.complex128)
             for step, many in zip(steps.T, sizes.T, strict=True):
                 one += share * many[:, None] * np.exp(1j * times * step[:, None])
             return np.asarray((one * np.exp(-1j * times * mean[:, None] / people.n)) ** people.n)

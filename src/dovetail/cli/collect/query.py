@@ -203,7 +203,7 @@ def _print(id: str, document: Any) -> None:
             typer.echo(foreign(said))
         return
     groups = document["groups"]
-    several, projected = len(groups) > 1, "projected" in groups[0]
+    several, projected = len(groups) > 1, any("projected" in group for group in groups)
     window = f"rounds up to {document['t']:,}, {document['width']:,} of them" if "t" in document else None
     title = f"{id}: {window or 'round ' + format(document['round'], ',')}"
     table = Table(title=foreign(title), title_justify="left", title_style="bold")
@@ -215,7 +215,8 @@ def _print(id: str, document: Any) -> None:
         for row in _rows(group, document.get("measure")):
             named = [group["group"] or "everybody"] if several else []
             table.add_row(*map(foreign, (*named, *row)))
-    Console().print(table)
+    if groups:
+        Console().print(table)
     whole = vector_sentences({"estimates": document})
     for said in (*whole, document.get("weighted", ""), *document.get("warnings", ())):
         if said:
