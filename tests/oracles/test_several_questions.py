@@ -121,6 +121,9 @@ def types_of(exposure: Exposure) -> set[tuple[tuple[float, ...], ...]]:
         OneQuestion((BINARY, TRIPLE), (0.4, 0.6)),
         JointReport((TRIPLE, KRRChannel(4, 3, 1))),
         JointReport((SKEWED, Unary(2, 1.0).channel())),
+        JointReport((SKEWED, BINARY, SKEWED)),
+        OneQuestion((SKEWED, BINARY, SKEWED), (0.3, 0.4, 0.3)),
+        OneQuestion((SKEWED, SKEWED), (0.3, 0.7)),
         pytest.param(OneQuestion((LAPLACE, TRIPLE)), marks=EXHAUST),
         pytest.param(JointReport((Hadamard(3, 1.0), BINARY)), marks=EXHAUST),
     ],
@@ -396,6 +399,12 @@ def test_the_attack_is_the_worst_of_all_pairs_and_all_common_values(parts: tuple
         rows = np.kron(rows, part.channel().matrix())
     spread = max(float(((rows[a] - rows[c]) ** 2 / rows[t]).sum()) for a, c, t in product(range(len(rows)), repeat=3))
     assert attack_dataset(JointReport(parts)).spread == pytest.approx(spread, rel=1e-9)
+
+
+def test_six_questions_alike_hide_her_among_everybody() -> None:
+    """Which of them differ, and which of them another person shares, need not be told apart; the blanket has 1.28."""
+    found = amplify(JointReport(tuple(KRR(3, 0.5) for _ in range(6))), n=20_000, delta=1e-6)
+    assert found.method == "hidden among everybody" and found.epsilon < 1.005 * found.attack_lower
 
 
 def test_seven_questions_in_one_report_are_answered_soon_and_below_the_clones() -> None:

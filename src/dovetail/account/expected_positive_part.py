@@ -168,8 +168,9 @@ def _transform(law: _Tilted, n: int, step: float, count: int) -> tuple[Reals, ND
     Angles are sums of a coarse and a fine one: (1 + a)(1 + b) - 1 = a + b + a b keeps what is small.
     """
     fine = 1 << max(1, math.ceil(0.5 * math.log2(count)))
-    few = max(2, ALONE // (4 * fine * law.values.size))  # rows in one product
-    rows = few * -(-count // (fine * few))
+    rows = -(-count // fine)
+    few = min(rows, max(2, ALONE // (4 * fine * law.values.size)))  # in one product
+    rows = few * -(-rows // few)
     one = _turns(step * np.arange(fine)[:, None] * law.values)
     many = _turns(step * fine * np.arange(rows)[:, None] * law.values)
     weighted = law.p * (1.0 + many)

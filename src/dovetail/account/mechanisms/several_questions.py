@@ -10,10 +10,12 @@ Z_0 or Z_1. For several questions a and b are what the other answers say, so the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations_with_replacement, islice, product
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,10 +33,14 @@ from dovetail.core.special import Reals
 MOST_ATOMS, MOST_REPORTS = 1 << 13, 1 << 12  # of a law and of an attack: beyond, they are moved onto a grid
 FINER, FINEST = 0.7, 1e-9  # by which steps of that grid shrink while its places are few enough, and where they end
 MOST_COMBINED = 1 << 20  # collections among which the worst is sought
+MOST_KINDS = 2000  # of another person, in questions alike
+SNAP = 2.0**-50  # a few roundings of a double
 CANDIDATES = 3  # collections of each question from which the worst of all questions is combined
 
 LawOfAll = Callable[[Sequence[BlanketLaw]], BlanketLaw]
-ExposureOfAll = Callable[[Sequence[Exposure]], Exposure]
+AlikeExposures = Callable[[Exposure, int], Exposure]
+ExposureOfAll = Callable[[Sequence[Exposure], Sequence[float]], Exposure]
+Option = TypeVar("Option")
 
 
 def combined_laws(subject: SeveralQuestions, combine: LawOfAll, *, weights: Sequence[float] = ()) -> list[BlanketLaw]:
@@ -48,38 +54,67 @@ def combined_laws(subject: SeveralQuestions, combine: LawOfAll, *, weights: Sequ
         For more patterns than are summed.
     """
     options = [_ways(part) for part in subject.parts]
-    alike: dict[tuple[float, frozenset[tuple[bool, bytes]]], list[int]] = {}
-    for q, (ways, weight) in enumerate(zip(options, weights or (1.0,) * len(options), strict=True)):
-        alike.setdefault((weight, frozenset(ways)), []).append(q)
-    _check_laws([math.comb(len(ways) + len(group) - 1, len(group)) for (_, ways), group in alike.items()])
-    order = np.argsort([q for group in alike.values() for q in group])
+    keys = [(weight, frozenset(ways)) for ways, weight in zip(options, weights or (1.0,) * len(options), strict=True)]
+    _check_laws([math.comb(len(ways) + count - 1, count) for (_, ways), count in Counter(keys).items()])
     found: dict[bytes, BlanketLaw] = {}
-    for some in product(
-        *(combinations_with_replacement(options[group[0]].items(), len(group)) for group in alike.values())
-    ):
-        listed = [way for ways in some for way in ways]
-        if not any(differs for (differs, _), _ in listed):
+    for chosen in _choices([list(ways.items()) for ways in options], keys):
+        if not any(differs for (differs, _), _ in chosen):
             continue
-        law = _merged(combine([listed[place][1] for place in order]))
+        law = _merged(combine([law for _, law in chosen]))
         found.setdefault(min(law_key(law), law_key(law.mirrored)), law)
     return list(found.values())
 
 
-def combined_exposures(subject: SeveralQuestions, combine: ExposureOfAll) -> list[Exposure]:
-    """Every pattern of differences with every kind of other person: she may be of any kind in each question."""
-    options = [
-        [*((True, one) for one in exposures_of(part)), *((False, one) for one in _agreeing(part))]
-        for part in subject.parts
-    ]
-    sizes = [max(one.mu.size for _, one in ways) for ways in options]
-    if math.prod(len(ways) for ways in options) * math.prod(sizes) > MOST_WORK:
+def combined_exposures(
+    subject: SeveralQuestions, alike: AlikeExposures, combine: ExposureOfAll, *, weights: Sequence[float] = ()
+) -> list[Exposure]:
+    """Every pattern of differences with every kind of other person: she may be of any kind in each question.
+
+    Equal questions with equal `weights` may be exchanged, and so may the kinds of those that have one exposure:
+    `alike` makes one of so many of them.
+    """
+    known = [exposures_of(part) for part in subject.parts]  # one list for equal questions
+    keys = [(id(ways), weight) for ways, weight in zip(known, weights or (1.0,) * len(known), strict=True)]
+    options = {
+        key: [*((True, one) for one in ways), *((False, one) for one in _agreeing(part))]
+        for key, ways, part in zip(keys, known, subject.parts, strict=True)
+    }
+    _check_work(math.prod(math.comb(len(options[key]) + count - 1, count) for key, count in Counter(keys).items()))
+    made: dict[tuple[int, int], Exposure] = {}
+    found, work = [], 0
+    for chosen in _choices([options[key] for key in keys], keys):
+        if not any(differs for differs, _ in chosen):
+            continue
+        held = {id(one): one for _, one in chosen}
+        counts = Counter((id(one), weight) for (_, one), (_, weight) in zip(chosen, keys, strict=True))
+        for (name, _), count in counts.items():
+            if (name, count) not in made:
+                _check_work(MOST_WORK // MOST_KINDS * math.comb(len(held[name].mu) + count - 1, count) * (count > 1))
+                made[name, count] = alike(held[name], count) if count > 1 else held[name]
+        parts = [made[name, count] for (name, _), count in counts.items()]
+        work += math.prod(part.mu.size for part in parts)
+        _check_work(work)
+        found.append(combine(parts, [weight * count for (_, weight), count in counts.items()]))
+    return found
+
+
+def _check_work(work: int) -> None:
+    if work > MOST_WORK:
         raise UnsupportedError(
             "These questions have too many pairs of values and values of the others to hide among everybody; the "
             "bounds by the blanket hold."
         )
-    return [
-        combine([one for _, one in chosen]) for chosen in product(*options) if any(differs for differs, _ in chosen)
-    ]
+
+
+def _choices(options: Sequence[Iterable[Option]], keys: Sequence[Hashable]) -> Iterator[list[Option]]:
+    """One option for each question; where questions with equal keys exchange theirs, one order of them."""
+    alike: dict[Hashable, list[int]] = {}
+    for q, key in enumerate(keys):
+        alike.setdefault(key, []).append(q)
+    order = np.argsort([q for group in alike.values() for q in group])
+    for some in product(*(combinations_with_replacement(options[group[0]], len(group)) for group in alike.values())):
+        listed = [option for each in some for option in each]
+        yield [listed[place] for place in order]
 
 
 def worst_combined(
@@ -221,12 +256,45 @@ def _few_atoms(law: BlanketLaw, to_grid: ToGrid, most: int) -> BlanketLaw:
 
 def product_exposure(exposures: Sequence[Exposure]) -> Exposure:
     """Every combination of types, with every combination of atoms."""
-    return Exposure(
-        *(
-            reduce(_outer_types, [getattr(one, field) for one in exposures])
-            for field in ("mu", "first", "second", "own")
-        )
+    mu, first, second, own = (
+        reduce(_outer_types, [getattr(one, field) for one in exposures]) for field in ("mu", "first", "second", "own")
     )
+    return Exposure(mu, first, second, own)
+
+
+def joint_alike(exposure: Exposure, count: int) -> Exposure:
+    """So many answers alike in one report: which of them has which type, and which atom, does not count."""
+
+    def all_of(some: Sequence[Reals]) -> list[Reals]:
+        found = some[0]
+        for one in some[1:]:
+            found = _distinct_atoms((found[:, :, None] * one[:, None, :]).reshape(4, -1))
+        return list(found)
+
+    kinds = [_distinct_atoms(kind) for kind in _types(exposure)]
+    return Exposure.of_ratios([all_of(some) for some in combinations_with_replacement(kinds, count)])
+
+
+def _types(exposure: Exposure) -> Iterator[Reals]:
+    """mu and the three ratios of each type, (4, atoms)."""
+    for mu, *laws in zip(exposure.mu, exposure.first, exposure.second, exposure.own, strict=True):
+        used = mu > 0.0
+        yield np.array([mu[used], *(_snapped(law[used] / mu[used]) for law in laws)])
+
+
+def _snapped(ratios: Reals) -> Reals:
+    """Those that differ by a few roundings as one."""
+    values, place = np.unique(ratios, return_inverse=True)
+    fresh = np.append(True, np.diff(values) > SNAP * values[1:])
+    return np.asarray(values[np.maximum.accumulate(np.where(fresh, np.arange(values.size), 0))][place])
+
+
+def _distinct_atoms(kind: Reals) -> Reals:
+    """Atoms whose ratios are equal in every bit as one."""
+    order = np.lexsort(kind)
+    ratios = kind[1:, order]
+    atom = np.cumsum(np.append(False, np.any(np.diff(ratios) != 0.0, axis=0)))
+    return np.vstack([np.bincount(atom, kind[0, order]), ratios[:, np.append(True, np.diff(atom) > 0)]])
 
 
 def _outer(one: Reals, other: Reals) -> Reals:
@@ -246,7 +314,7 @@ LAW = DeclaredLaw(
         joint, lambda laws: product_law(laws, gather_atoms, MOST_REPORTS), np.multiply
     ),
     uppers=lambda joint: combined_laws(joint, lambda laws: product_law(laws, split_atoms, MOST_ATOMS)),
-    exposures=lambda joint: combined_exposures(joint, product_exposure),
+    exposures=lambda joint: combined_exposures(joint, joint_alike, lambda parts, _: product_exposure(parts)),
 )
 
 
@@ -264,13 +332,23 @@ def mixed_law(laws: Sequence[BlanketLaw], chances: Sequence[float]) -> BlanketLa
 
 def mixed_exposure(exposures: Sequence[Exposure], chances: Sequence[float]) -> Exposure:
     """Atoms side by side, for every combination of types."""
-    types = list(product(*(range(len(one.mu)) for one in exposures)))
+    return _side_by_side(exposures, chances, list(product(*(range(len(one.mu)) for one in exposures))))
 
-    def side_by_side(field: str) -> Reals:
-        parts = [w * getattr(one, field) for w, one in zip(chances, exposures, strict=True)]
-        return np.array([np.concatenate([part[t] for part, t in zip(parts, kinds, strict=True)]) for kinds in types])
 
-    mu, first, second, own = (side_by_side(field) for field in ("mu", "first", "second", "own"))
+def one_alike(exposure: Exposure, count: int) -> Exposure:
+    """One of so many questions alike: which of them has which type does not count."""
+    kinds = list(combinations_with_replacement(range(len(exposure.mu)), count))
+    return _side_by_side([exposure] * count, [1.0 / count] * count, kinds)
+
+
+def _side_by_side(
+    exposures: Sequence[Exposure], chances: Sequence[float], kinds: Sequence[tuple[int, ...]]
+) -> Exposure:
+    parts = list(zip(chances, exposures, np.transpose(kinds), strict=True))
+    mu, first, second, own = (
+        np.hstack([w * getattr(one, field)[rows] for w, one, rows in parts])
+        for field in ("mu", "first", "second", "own")
+    )
     return Exposure(mu, first, second, own)
 
 
@@ -279,7 +357,7 @@ ONE_QUESTION_LAW = DeclaredLaw(
     "one of several questions",
     dataset=lambda one: worst_combined(one, lambda laws: mixed_law(laws, one.chances), np.add, weights=one.chances),
     uppers=lambda one: combined_laws(one, lambda laws: mixed_law(laws, one.chances), weights=one.chances),
-    exposures=lambda one: combined_exposures(one, lambda parts: mixed_exposure(parts, one.chances)),
+    exposures=lambda one: combined_exposures(one, one_alike, mixed_exposure, weights=one.chances),
 )
 
 
