@@ -179,6 +179,8 @@ def test_a_campaign_asks_the_question_and_tells_what_the_job_tells_of_the_same_r
     people = People(n, pl.DataFrame(), counted={"careful": n // 2, "standard": n // 2} if made_of.classes else {})
     wanted = question.learned(noise, noise.tally(reports), people)
     found = world.answers.document(world.answers.latest(), detail=True)
+    if question.several and question.span is not None:  # no list of shares, which would add up to 1
+        assert [found["groups"][0]["possible"]] == [np.clip(found["groups"][0]["value"], *question.bounds).tolist()]
     (told,) = found["groups"]
     assert found["measure"] == question.measure and told["labels"] == question.labels and told["n"] == n
     assert told["value"] == np.atleast_1d(wanted.value).tolist()

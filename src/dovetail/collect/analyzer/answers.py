@@ -717,7 +717,7 @@ class CampaignAnswers:
         return [said for said in map(doubt, batches) if said]
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
-        span = None if self._question.measure in ("share", "mean") else self._question.span
+        span = None if self._question.measure == "mean" else self._question.bounds
         shares: IntervalEstimates = shares_of(estimate, self.labels, None, span=span)
         return {"group": name if name != EVERYBODY else None, **to_jsonable(shares)}
 
