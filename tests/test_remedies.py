@@ -174,6 +174,7 @@ ELSEWHERE = {
     'To release, set mode = "release"': "tests/cli/test_road.py",
     "set `header_rows` = 1": "tests/job/test_check.py",
     "a uniform shuffle releases no public column": "tests/job/test_questions_in_groups.py",
+    "how far off a sample of people is": "tests/job/test_drawn_behind_dummies.py",
 }
 
 

@@ -365,5 +365,7 @@ def test_a_regression_is_asked_of_everybody() -> None:
     settings = asked("shuffler")
     settings["questions"] = [LISTS[0], {**NUMBERS[0], "ask": "regression", "others": "weight = 50..110", "points": 2}]
     with pytest.raises(ConfigError, match="regression is asked of everybody") as refused:
-        dt.run(settings, table=TABLE)
+        dt.run({**settings, "ask": "one"}, table=TABLE)
     assert "\n" not in str(refused.value)
+    many = pl.concat([TABLE] * 60).with_columns(pl.int_range(60 * N).alias("id"))
+    assert len(dt.run({**settings, "ask": "all"}, table=many).questions) == 2  # what it says to do

@@ -45,12 +45,16 @@ class People:
         People assumed honest; all by default.
     counted : mapping from a public label to how many people have it
         Instead of `public`, where people are too many to be listed.
+    drawn : bool
+        Whether the n are a uniform sample of the people whose labels are there. Else those whose reports are missing
+        may be any of them.
     """
 
     n: int
     public: pl.DataFrame = field(default_factory=no_columns)
     honest: int | None = None
     counted: Mapping[str, int] = field(default_factory=dict)
+    drawn: bool = False
 
     @property
     def trusted(self) -> int:

@@ -779,7 +779,7 @@ def evaluate_question(
 
 def those_who_drew(people: People, m: int) -> People:
     """The m of these people who drew a question: any of them may be those who are not honest."""
-    return replace(people, n=m, honest=honest_in(m, people.n, people.honest))
+    return replace(people, n=m, honest=honest_in(m, people.n, people.honest), drawn=True)
 
 
 def _leakage(part: Collection, m: int, shares: np.ndarray, *, known: bool) -> BayesLeakage | Missing:

@@ -169,10 +169,6 @@ class EpsilonClasses(Noise):
         batch = self.randomizer.check_reports(reports)
         return Tally(np.bincount(batch, minlength=self.k), batch.size)
 
-    def _drawn(self, people: People) -> bool:
-        """Whether they are a uniform sample of those whose classes are known."""
-        return people.n < sum(size for size, _ in self.sizes(people))
-
     def expected(self, shares: NDArray[np.float64], people: People) -> Tally:
         classes = self.classes(people)
         sent = [n * sent_shares(one.channel(), shares) for n, one in classes]
@@ -182,7 +178,7 @@ class EpsilonClasses(Noise):
         return self.error_of_one_answer(people, k=self.k)
 
     def shares(self, tally: Tally, people: People) -> Estimate:
-        return estimate_mixture_counts(self.classes(people), tally.counts, drawn=self._drawn(people))
+        return estimate_mixture_counts(self.classes(people), tally.counts, drawn=people.drawn)
 
     def mean(self, tally: Tally, people: People) -> Estimate:
         raise UnsupportedError(f"{self.label} goes with answers of a list.")
@@ -195,7 +191,7 @@ class EpsilonClasses(Noise):
         truthful = asked * sum(n * one.channel().contrast for n, one in classes)
         most = 1.0 - min(one.channel().contrast for _, one in classes)  # whatever class and answer have in common
         spread = lies * apart @ apart.T + truthful * most * (apart * project_shares(shares)) @ apart.T
-        if self._drawn(people):  # how truthful those are who drew it is left to chance, too
+        if people.drawn:  # how truthful those are who drew it is left to chance, too
             unlike = max(one.channel().contrast for _, one in classes) * people.n / truthful - 1.0
             spread = spread + truthful**2 / people.n * unlike * (apart * project_shares(shares)) @ apart.T
         return weights @ shares, np.asarray(spread / truthful**2)
