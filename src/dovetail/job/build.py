@@ -185,8 +185,8 @@ def build_dummies(settings: RunConfig, question: Question, *, n: int, chance: fl
 
     Of n people each is asked with this `chance`, and people's dummies are enough for the fewest who are.
     """
-    promise = settings.promise
-    assert promise.epsilon is not None  # checked by the section
+    promise, epsilon = settings.promise, settings.promise.epsilon
+    assert epsilon is not None  # checked by the section
     honest = n if promise.honest is None else promise.honest
     if chance < 1.0:
         n = max(1, round(n * chance))
@@ -198,23 +198,23 @@ def build_dummies(settings: RunConfig, question: Question, *, n: int, chance: fl
         if question.needs == "mean":
             return mean_dummies(
                 promise.trust, n=n, honest=honest, span=question.span or (0.0, 0.0), grid=settings.data.grid,
-                epsilon=promise.epsilon, delta=promise.delta, dummies=promise.dummies, rounds=promise.rounds,
+                epsilon=epsilon, delta=promise.delta, dummies=promise.dummies, rounds=promise.rounds,
             )  # fmt: skip
         k = question.domain["k"]
         if promise.trust == "users":
             return user_dummies_for(
-                k=k, epsilon=promise.epsilon, delta=promise.delta, honest=honest, symbols=question.symbols
+                k=k, epsilon=epsilon, delta=promise.delta, honest=honest, symbols=question.symbols
             )
         if promise.dummies == "sparse":
-            return SparseDummies(k, promise.epsilon)
+            return SparseDummies(k, epsilon)
         if promise.dummies == "gaussian" and len(set(question.precisions)) > 1:
             message = message_for(
-                weights=question.precisions, epsilon=promise.epsilon, delta=promise.delta, rounds=promise.rounds
+                weights=question.precisions, epsilon=epsilon, delta=promise.delta, rounds=promise.rounds
             )
             return SeveralDummies(message.laws, question.lists)
         return dummies_for_rounds(
             k=k,
-            epsilon=promise.epsilon,
+            epsilon=epsilon,
             delta=promise.delta,
             rounds=promise.rounds * question.symbols,
             law=promise.dummies,
