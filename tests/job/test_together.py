@@ -106,17 +106,17 @@ def question_of(one: Choices) -> dict[str, Any]:
         data = made["data"] = {"person": "id", "private": "step"}
         made["question"] = {"ask": "vector", "dimension": 2, "clip": 1.0}
     usual = {"mean": "laplace", "vector": "closest_direction"}.get(QUESTIONS[one.question].needs, "krr")
-    made["randomize"] = {"randomizer": usual, "epsilon": 2.0}
+    drowns = one.question in ("correlation", "regression", "tables")  # a smaller epsilon would
+    made["randomize"] = {"randomizer": usual, "epsilon": 8.0 if drowns else 2.0}
     if one.noise == "classes":
-        made["randomize"] |= {"by": "age", "epsilons": {"20": 1.0}}
+        made["randomize"] |= {"by": "age", "epsilons": {"20": 6.0 if drowns else 1.0}}
         data["public"] = ["age"]
     elif one.noise == "memoized":
         made["memoize"] = {"constant_values": True}
     elif one.noise != "local":
         del made["randomize"]
-        epsilon = 8.0 if one.question in ("regression", "tables") else 2.0  # a smaller one would drown it
         trust = "users" if one.noise == "users" else "shuffler"
-        made["promise"] = {"trust": trust, "epsilon": epsilon, "delta": 1e-2}
+        made["promise"] = {"trust": trust, "epsilon": 8.0 if drowns else 2.0, "delta": 1e-2}
         if one.noise not in ("users", "shuffler"):
             made["promise"]["dummies"] = one.noise
     if one.order != "uniform":
