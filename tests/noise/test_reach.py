@@ -1,7 +1,7 @@
 """How far sums of shares lie off, against the laws of small batches written out."""
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -153,6 +153,40 @@ def test_counts_of_mixed_epsilons_lie_within_their_reach_whoever_answers_with_wh
             assert law[share + off > asked[0] / 7 + above[0] + 1e-9].sum() <= tail
             found.append(law[share + off < asked[1] / 7 - 0.5 * below[1]].sum() / tail)
     assert max(found) > 1.0  # half the reach is too short
+
+
+def test_counts_of_a_sample_of_mixed_epsilons_lie_within_their_reach() -> None:
+    """Every sample of four of seven people, whoever answers with the first answer, and every count of reports."""
+    people = People(4, counted={"a": 3, "b": 4}, drawn=True)
+    noise = EpsilonClasses(2, "class", {"a": 0.4}, 2.5)
+    channels = [KRR(2, epsilon).channel() for epsilon in (0.4,) * 3 + (2.5,) * 4]
+    weights, kinds, found = np.array([[0.5, -0.5]]), np.ones((1, 2)), []
+    truthful = 4 / 7 * sum(one.contrast for one in channels)
+    for own in product(range(4), range(5)):
+        holds = [i < own[0] for i in range(3)] + [i < own[1] for i in range(4)]
+        chances = [one.s + one.contrast * held for one, held in zip(channels, holds, strict=True)]
+        law = np.zeros(5)
+        for some in combinations(chances, 4):
+            one = np.ones(1)
+            for chance in some:
+                one = np.convolve(one, [1.0 - chance, chance])
+            law += one / 35
+        share = sum(one.contrast for one, held in zip(channels, holds, strict=True) if held) * 4 / 7 / truthful
+        off = (np.arange(5) - 4 / 7 * sum(chances)) / truthful
+        assert off**2 @ law <= float(noise.deviation(weights, kinds, people)[0]) ** 2 * (1.0 + 1e-9)
+        asked = np.clip([np.floor(4 * share + 1e-9), np.ceil(4 * share - 1e-9)], 0, 4).astype(np.int64)
+        for tail in TAILS:
+            below, above = (one[:, 0] for one in noise.reach(weights, kinds, asked, people, tail=tail))
+            assert law[share + off < asked[1] / 4 - below[1] - 1e-9].sum() <= tail
+            assert law[share + off > asked[0] / 4 + above[0] + 1e-9].sum() <= tail
+            found.append(law[share + off < asked[1] / 4 - 0.5 * below[1]].sum() / tail)
+    assert max(found) > 1.0  # half the reach is too short
+
+
+def test_nothing_is_said_of_counts_where_reports_of_unknown_classes_are_missing() -> None:
+    noise, people = EpsilonClasses(2, "class", {"a": 0.4}, 2.5), People(6, counted={"a": 3, "b": 4})
+    with pytest.raises(UnsupportedError, match="1 of 7 reports are missing, and nobody knows of which class"):
+        noise.reach(np.array([[0.5, -0.5]]), np.ones((1, 2)), np.array([1]), people, tail=0.1)
 
 
 def test_a_binomial_law_has_the_longest_tails_of_all_with_its_mean() -> None:

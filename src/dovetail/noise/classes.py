@@ -199,9 +199,14 @@ class EpsilonClasses(Noise):
     def _binomial(self, weights: Weights, sizes: Weights, people: People) -> tuple[NDArray[np.float64], float]:
         """How many reports lie in the first class if nobody holds it (sums,), and how many more if everybody does."""
         classes = self.classes(people)
-        return sizes[:, 0] * sum(n * one.channel().s for n, one in classes), sum(
-            n * one.channel().contrast for n, one in classes
-        )
+        every = sum(n for n, _ in classes)
+        if people.n < every and not people.drawn:
+            raise UnsupportedError(
+                f"{every - people.n:,} of {every:,} reports are missing, and nobody knows of which class: how far a "
+                "distribution may be off is not known."
+            )
+        each = [(n * (people.n / every), one.channel()) for n, one in classes]
+        return sizes[:, 0] * sum(n * one.s for n, one in each), sum(n * one.contrast for n, one in each)
 
     def deviation(self, weights: Weights, sizes: Weights, people: People) -> NDArray[np.float64]:
         least, truthful = self._binomial(weights, sizes, people)
@@ -218,7 +223,9 @@ class EpsilonClasses(Noise):
 
         Each report lies in the class with a chance of its own, and of all such sums with one mean the binomial one
         has the longest tails. F weighs people by how truthful they are, so it may lie between `held` and the next
-        whole number of people, which is allowed for.
+        whole number of people, which is allowed for. Of a uniform sample of m people the count has the generating
+        function e_m(1 + p_i (y - 1)) over a constant, with e_m the elementary symmetric polynomial, which is stable:
+        in y all roots are real, and the count is a sum of independent trials, too.
 
         Source
         ------
