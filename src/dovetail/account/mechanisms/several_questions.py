@@ -79,9 +79,10 @@ def combined_exposures(
         key: [*((True, one) for one in ways), *((False, one) for one in _agreeing(part))]
         for key, ways, part in zip(keys, known, subject.parts, strict=True)
     }
-    _check_work(math.prod(math.comb(len(options[key]) + count - 1, count) for key, count in Counter(keys).items()))
+    patterns = math.prod(math.comb(len(options[key]) + count - 1, count) for key, count in Counter(keys).items())
+    _check_work(patterns)
     made: dict[tuple[int, int], Exposure] = {}
-    found, work = [], 0
+    found = []
     for chosen in _choices([options[key] for key in keys], keys):
         if not any(differs for differs, _ in chosen):
             continue
@@ -92,8 +93,7 @@ def combined_exposures(
                 _check_work(MOST_WORK // MOST_KINDS * math.comb(len(held[name].mu) + count - 1, count) * (count > 1))
                 made[name, count] = alike(held[name], count) if count > 1 else held[name]
         parts = [made[name, count] for (name, _), count in counts.items()]
-        work += math.prod(part.mu.size for part in parts)
-        _check_work(work)
+        _check_work(patterns * math.prod(part.mu.size for part in parts))
         found.append(combine(parts, [weight * count for (_, weight), count in counts.items()]))
     return found
 
