@@ -82,7 +82,7 @@ def combined_exposures(
     patterns = math.prod(math.comb(len(options[key]) + count - 1, count) for key, count in Counter(keys).items())
     _check_work(patterns)
     made: dict[tuple[int, int], Exposure] = {}
-    found = []
+    found, work, alone = [], 0, len({*keys}) == len(keys)
     for chosen in _choices([options[key] for key in keys], keys):
         if not any(differs for differs, _ in chosen):
             continue
@@ -93,7 +93,8 @@ def combined_exposures(
                 _check_work(MOST_WORK // MOST_KINDS * math.comb(len(held[name].mu) + count - 1, count) * (count > 1))
                 made[name, count] = alike(held[name], count) if count > 1 else held[name]
         parts = [made[name, count] for (name, _), count in counts.items()]
-        _check_work(patterns * math.prod(part.mu.size for part in parts))
+        work += (size := math.prod(part.mu.size for part in parts))
+        _check_work(patterns * size if alone else work)  # of many patterns each is weighed by itself: minutes
         found.append(combine(parts, [weight * count for (_, weight), count in counts.items()]))
     return found
 
