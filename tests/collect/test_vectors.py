@@ -94,7 +94,7 @@ def test_the_mean_as_a_whole_is_told_on_the_live_page_and_in_answers() -> None:
     html = live_page.render(world.analyzer.all_answers())
     for wanted in (
         "closest direction, ε",
-        "“coordinate 2” by round",
+        "Estimates in round 1",
         "in Euclidean length with probability 95%",
         "What is estimated is the mean of shortened vectors",
         "How many vectors were shortened is not told",

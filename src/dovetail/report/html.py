@@ -159,40 +159,45 @@ def _overall(document: Document) -> CaptionedChart | None:
 
 
 def _curve(document: Document) -> CaptionedChart | None:
-    """The share of people below each number, with a band."""
-    curve = document["estimates"].get("curve")
-    if missing_reason(curve) is not None or len(curve.get("place", ())) < 2:
+    estimates = document["estimates"]
+    curve, axis = estimates.get("curve"), str(document["collection"]["private"])
+    return None if missing_reason(curve) is not None else curve_of_shares(curve, level=estimates["level"], axis=axis)
+
+
+def curve_of_shares(curve: Document, *, level: float, axis: str) -> CaptionedChart | None:
+    """The share of people below each number, with a band; None of two-way tables, and of a single number."""
+    if len(curve.get("place", ())) < 2:
         return None
-    level = percent(document["estimates"]["level"])
-    lines = [
+    drawn = [
         NamedCurve(label, kind, curve["place"], curve[name])
         for label, kind, name in (
             ("share of people below", "curve-main", "share"),
-            (f"{level} interval, each number by itself", "curve-other", "low"),
+            (f"{percent(level)} interval, each number by itself", "curve-other", "low"),
             ("", "curve-other", "high"),
         )
     ]
     title = "Share of people below a number"
-    chart = line_chart(
-        lines, title=title, description=f"The estimate, made to rise, between the ends of its {level} intervals.",
-        axis=str(document["collection"]["private"]), tick=_share, across=_plain,
-    )  # fmt: skip
+    said = f"The estimate, made to rise, between the ends of its {percent(level)} intervals."
+    chart = line_chart(drawn, title=title, description=said, axis=axis, tick=_share, across=_plain)
     return CaptionedChart(title, chart)
 
 
 def _pairs(document: Document) -> CaptionedChart | None:
-    """How much every two columns tell of one another, beside the two that tell most."""
     curve = document["estimates"].get("curve")
-    if missing_reason(curve) is not None or len(curve.get("pairs", ())) < 2:
+    return None if missing_reason(curve) is not None else heat_of_pairs(curve, document["collection"]["columns"])
+
+
+def heat_of_pairs(curve: Document, columns: Sequence[str]) -> CaptionedChart | None:
+    """How much every two columns tell of one another; None of a distribution, and of a single pair."""
+    if len(curve.get("pairs", ())) < 2:
         return None
     most = max(*map(float, curve["information"]), 1e-12)
     heat = {(j, i): float(one) / most for (i, j), one in zip(curve["pairs"], curve["information"], strict=True)}
     title = "How much two columns tell of one another"
-    chart = heat_chart(
-        document["collection"]["columns"], heat, title=title,
-        description="The darker a square, the more; the darkest pair tells most. The table has the numbers.",
-    )  # fmt: skip
-    return CaptionedChart(title, chart)
+    told = sorted(zip(map(float, curve["information"]), curve["pairs"], strict=True), reverse=True)[:3]
+    named = "; ".join(f"{columns[i]} and {columns[j]} {tells:.3g} nats" for tells, (i, j) in told)
+    said = f"Mutual information, the darker a square, the more. Most: {named}."
+    return CaptionedChart(title, heat_chart(columns, heat, title=title, description=said))
 
 
 def _cells(document: Document) -> CaptionedChart | None:

@@ -19,6 +19,7 @@ from dovetail.account.gaussian_dummies import message_for
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
+from dovetail.collect.analyzer.live_page import render_body
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee
 from dovetail.collect.campaign.terms import (
     added_dummies,
@@ -185,6 +186,10 @@ def test_a_campaign_asks_the_question_and_tells_what_the_job_tells_of_the_same_r
     assert found["measure"] == question.measure and told["labels"] == question.labels and told["n"] == n
     assert told["value"] == np.atleast_1d(wanted.value).tolist()
     assert told["standard_error"] == np.atleast_1d(wanted.standard_error).tolist()
+    curve, page = found.get("curve", {}), render_body([world.answers])
+    assert ("place" in curve) == (one.question == "distribution")
+    assert ("Share of people below a number, round 1" in page) == ("place" in curve)
+    assert ("How much two columns tell of one another, round 1" in page) == (len(curve.get("pairs", ())) > 1)
     promised = noise.central(Uniform(n), people, delta=DELTA)
     assert isinstance(promised, CentralDP)
     assert world.answers.guarantee(1)["central"]["all"] == pytest.approx(promised.all, rel=1e-9)

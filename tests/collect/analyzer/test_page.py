@@ -56,7 +56,8 @@ def test_the_page_shows_question_rounds_estimates_and_promises(html: str) -> Non
 def test_a_share_is_shown_inside_its_interval() -> None:
     """Twenty reports of one value put its unbiased share at 275 %."""
     world = World((campaign(minimum=20),))
-    world.analyzer.receive(batch(world.campaign, seal(world.campaign, [0] * 20, round=1)))
+    for t in (1, 2):
+        world.analyzer.receive(batch(world.campaign, seal(world.campaign, [0] * 20, round=t), rounds=(t,)))
     document = world.answers.document(world.answers.rounds()[-1])["groups"][0]
     assert max(document["value"]) > 2.5 and min(document["value"]) < -0.5
     text = page.render_body(world.analyzer.all_answers())
@@ -124,6 +125,29 @@ def test_every_chart_says_in_words_what_it_draws(html: str) -> None:
     assert len(said) == html.count("<svg") > 4
     assert all(re.search(r"[\d.]+%?, -?[\d.,e+]+%? to [\d.,e+]+%?", each) for each in said), said
     assert any("in round 4: bus " in each for each in said) and any("&lt;west&gt; (n = 10)" in each for each in said)
+
+
+WAITS = 'name = "krr"\nk = 8\nepsilon = 4.0'
+ASKS = """
+[asks]
+question = "distribution"
+settings = { bins = 8 }
+symbols = [[{ of = ["waits"], rounding = "bins", points = 8, bins = 8 }]]
+values = [{ name = "waits", lower = 0.0, upper = 80.0 }]
+"""
+
+
+def test_courses_are_drawn_from_two_rounds_on_and_a_distribution_as_a_curve() -> None:
+    """One round is one chart of all numbers, as in the report, and no row of charts with a point each."""
+    asked = campaign(WAITS, minimum=20, more=ASKS)
+    world = World((asked,))
+    for t in (1, 2):
+        reports = reports_of(asked, list(range(8)) * 10, f"waits {t}")
+        world.analyzer.receive(batch(asked, seal(asked, reports, round=t), rounds=(t,)))
+        captions = re.findall("<figcaption>([^<]*)</figcaption>", page.render_body(world.analyzer.all_answers()))
+        assert captions[0] == f"Estimates in round {t}"
+        assert captions[-1] == f"Share of people below a number, round {t}"
+        assert ("“median” by round" in captions) == (t == 2) and len(captions) == (2 if t == 1 else 7)
 
 
 def test_before_the_first_batch_the_page_says_what_it_waits_for() -> None:

@@ -188,7 +188,7 @@ def test_every_question_is_shown_in_every_view(monkeypatch: pytest.MonkeyPatch) 
     world = counted(one, plains_of(one, "joint views"))
     monkeypatch.setattr(QUESTIONS["number"], "notes", lambda *_, **__: ("It is a mean.",))
     page = render([world.answers])
-    assert "way: Shares in round 1" in page and "minutes: Mean by round" in page
+    assert "way: Shares in round 1" in page and "minutes: Estimates in round 1" in page
     assert "2 answers in one report, ε = 3.5" in page and "<p>minutes: It is a mean.</p>" in page
     rows = table(world.answers)
     assert rows["label"].to_list() == [*(f"way: {way}" for way in WAYS), "minutes: mean"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.collect.analyzer.answers import CampaignAnswers, Document
+from dovetail.collect.analyzer.answers import CampaignAnswers, Document, RoundEstimates
 from dovetail.collect.analyzer.sentences import GuaranteeSentence, summarize
 from dovetail.collect.campaign.guarantees import CampaignGuarantees
+from dovetail.core.missing import Missing
+from dovetail.job.evaluate import LEVEL
 from dovetail.report.charts import (
     CUT,
     LEFT,
@@ -32,8 +34,11 @@ from dovetail.report.charts import (
     svg_text,
     time_series_chart,
 )
+from dovetail.report.document import to_jsonable
+from dovetail.report.html import CaptionedChart, curve_of_shares, heat_of_pairs
 from dovetail.report.number_format import Unit, percent, upward
 from dovetail.report.tables import vector_sentences
+from dovetail_protocol.asked import Asked
 from dovetail_protocol.campaign import Campaign
 
 # Shares as horizontal bars with their intervals, as inline SVG in the style of the privacy report.
@@ -60,15 +65,8 @@ def bar_chart(rows: Sequence[IntervalRow], *, title: str, description: str, tick
 
 
 MOST_ROUNDS = 60  # that are drawn and listed: the latest
-MOST_BARS = 24
+MOST_ROWS = 24  # of the chart of one round
 MOST_SERIES = 6  # answers whose course is drawn
-
-
-class CaptionedChart(NamedTuple):
-    """A chart with its caption."""
-
-    caption: str
-    chart: Markup
 
 
 class CampaignView(NamedTuple):
@@ -115,8 +113,11 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
         sentence=_together(_sentence(status, found)),
         figures=tuple(
             figure._replace(caption=f"{one.name}: {figure.caption}") if len(drawn) > 1 else figure
-            for one, _, documents in drawn
-            for figure in _figures([each for each in documents if each["groups"]])
+            for one, those, documents in drawn
+            for figure in (
+                *_figures([each for each in documents if each["groups"]]),
+                *_curve(one, [each for each in those if each.by_group]),
+            )
         ),
         lines=tuple(
             f"{one.name}: {line}" if len(drawn) > 1 else line
@@ -173,13 +174,14 @@ def _sentence(status: Document, found: CampaignGuarantees) -> str:
 
 
 def _figures(documents: Sequence[Document]) -> list[CaptionedChart]:
-    """Latest shares as bars, and the course over rounds."""
+    """The numbers of the latest round, and the course of each where there are several rounds."""
     if not documents:
         return []
-    latest = documents[-1]
+    latest, several = documents[-1], len(documents) > 1
     labels, unit = latest["groups"][0]["labels"], Unit.of(latest["measure"])
     found = [_bars(latest)] if latest["measure"] == "share" else []
-    found += [_course(documents, place) for place in _charted_answers(labels)]
+    found += [_numbers(latest, unit)] if not found and (len(labels) > 1 or not several) else []
+    found += [_course(documents, place) for place in _charted_answers(labels) if several]
     if len(latest["groups"]) > 2:  # everybody, and more than one public group
         found += [_groups(latest, place, unit) for place in _charted_answers(labels)]
     return found
@@ -193,8 +195,8 @@ def _charted_answers(labels: Sequence[str]) -> range:
 def _bars(latest: Document) -> CaptionedChart:
     everybody, unit = latest["groups"][0], Unit.of("share")
     rows = sorted(_intervals(everybody, unit), key=lambda row: -row.value)
-    more = f", the {MOST_BARS} largest" if len(rows) > MOST_BARS else ""
-    rows, more = _shares(rows[:MOST_BARS], more)
+    more = f", the {MOST_ROWS} largest" if len(rows) > MOST_ROWS else ""
+    rows, more = _shares(rows[:MOST_ROWS], more)
     title = f"Shares in round {latest['round']:,}{more}"
     chart = bar_chart(
         rows,
@@ -203,6 +205,27 @@ def _bars(latest: Document) -> CaptionedChart:
         tick=percent,
     )
     return CaptionedChart(title, chart)
+
+
+def _numbers(latest: Document, unit: Unit) -> CaptionedChart:
+    rows = _intervals(latest["groups"][0], unit)
+    title = f"Estimates in round {latest['round']:,}" + (f", the first {MOST_ROWS}" if len(rows) > MOST_ROWS else "")
+    named = f"estimate with {percent(latest['level'])} interval"
+    rows = rows[:MOST_ROWS]
+    said = {"description": _describe(rows, latest), "tick": _tick(latest), "names": (named, "")}
+    return CaptionedChart(title, interval_chart(rows, title=title, **said))
+
+
+def _curve(one: CampaignAnswers, told: Sequence[RoundEstimates]) -> Iterator[CaptionedChart]:
+    """What lies behind the numbers of the latest round: a distribution, or how two columns go together."""
+    curve = told[-1].curve if told else Missing("nothing is told yet")
+    asked = one.campaign.asked
+    if isinstance(curve, Missing) or not isinstance(asked, Asked):
+        return
+    names, shown = [value.name for value in asked.values], to_jsonable(curve)
+    for found in (curve_of_shares(shown, level=LEVEL, axis=names[0]), heat_of_pairs(shown, names)):
+        if found is not None:
+            yield found._replace(caption=f"{found.caption}, round {told[-1].t:,}")
 
 
 def _shares(everything: list[IntervalRow], more: str) -> tuple[list[IntervalRow], str]:
