@@ -107,6 +107,17 @@ def test_the_form_offers_every_question_with_its_own_settings(client: Browser) -
     assert 'value="correlation" checked' in page
 
 
+def test_a_setting_is_explained_in_the_words_of_the_question_that_is_asked(client: Browser) -> None:
+    """A script shows what names the question: of settings that several have, its help alone."""
+    page = client.get("/", params={"question": "frequency"}).text
+    for kind in QUESTIONS:
+        for one in kind.settings() if kind.name not in ("shares", "number") else ():
+            (told,) = re.findall(f'<div id="{one.name}-help">(.*?)</div>', page, re.S)
+            shown = re.findall('<p class="help"(?: data-of="([^"]*)")?>([^<]*)</p>', told)
+            mine = [unescape(said) for kinds, said in shown if not kinds or kind.name in kinds.split()]
+            assert mine == [one.help.replace("`", "")], (kind.name, one.name)
+
+
 @pytest.mark.exhaust
 @pytest.mark.parametrize(
     "asked",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isinf
 from shlex import quote
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from dovetail.core.display import counted, upward
 from dovetail.core.errors import DovetailError, ParameterError
+from dovetail.core.settings import Parameter
 from dovetail.core.stages import RANDOMIZERS
 from dovetail.core.verdict import Promise, Verdict, judge, judge_central, warnings_of
 from dovetail.job.plan_file import dummies_toml, plan_toml, question_toml
@@ -186,15 +187,19 @@ def form_view(question: Question, error: DovetailError | None) -> dict[str, Any]
         "kinds": [(kind.name, kind.name.replace("_", " "), kind.question) for kind in RANDOMIZERS if _free(kind)],
         "others": OTHERS,
         "dummies": DUMMIES,
-        "settings": [
-            (one, " ".join(kind.name for kind in OTHERS if one.name in {own.name for own in kind.settings()}))
-            for one in SETTINGS.values()
-        ],
+        "settings": [(one, " ".join(found.values()), found) for one, found in _settings()],
         "of_numbers": " ".join(kind.name for kind in OTHERS if kind.of_numbers),
         "of_lists": " ".join(kind.name for kind in OTHERS if not kind.of_numbers),
         "wrong": _field_of(error),
         "said": "" if error is None else str(error),
     }
+
+
+def _settings() -> Iterator[tuple[Parameter, dict[str, str]]]:
+    """Each setting of a question, and by what is said of it the names of the questions that say so."""
+    for one in SETTINGS.values():
+        said = [(kind.name, own.help) for kind in OTHERS for own in kind.settings() if own.name == one.name]
+        yield one, {told: " ".join(name for name, help in said if help == told) for _, told in said}
 
 
 def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
