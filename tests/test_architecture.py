@@ -89,6 +89,15 @@ NAMED_ON_PURPOSE = {
     "dovetail.report.tables": "the two ends of the scale: no shuffle and a full one",
 }
 
+# jobs of their own stand beside the main one: what they import besides these, and why
+APART = ("trace", "text", "memorize")
+SHARED = ("core", "report", "table", "ledger")
+BORROWED = {
+    ("dovetail.text.release", "dovetail.account.amplify"): "what the shuffled documents promise together",
+    ("dovetail.memorize.sections.copying", "dovetail.job.collection"): "a section measures a rehearsed collection",
+    ("dovetail.memorize.sections.label_inference", "dovetail.job.collection"): "a section measures a collection",
+}
+
 
 def module_name(path: Path, base: Path) -> str:
     """`a.b` for base/a/b.py and for base/a/b/__init__.py."""
@@ -216,6 +225,17 @@ def mutual(links: Mapping[str, set[str]]) -> list[tuple[str, str]]:
     )
 
 
+def borrowed(trees: Mapping[str, ast.AST]) -> set[tuple[str, str]]:
+    """What traces, documents and memorization import from rooms that they do not share."""
+    return {
+        (module, other)
+        for module, others in graph(trees).items()
+        if (own := folder_of(module)) in APART
+        for other in others
+        if folder_of(other) not in (own, *SHARED)
+    }
+
+
 def too_deep(modules: Iterable[str]) -> list[str]:
     """Modules more than two levels below a package of `dovetail`."""
     return [module for module in modules if len(module.split(".")) > 5]
@@ -311,6 +331,12 @@ def test_no_module_lies_more_than_two_levels_below_a_package() -> None:
     assert too_deep(["dovetail.job.one.two.three", "dovetail.job.one.two.three.four"]) == [
         "dovetail.job.one.two.three.four"
     ]
+
+
+def test_traces_documents_and_memorization_borrow_nothing_unsaid() -> None:
+    assert borrowed(sources()) == set(BORROWED)
+    wrong = {"dovetail.text.wrong": ast.parse("import dovetail.trace.fit\n"), "dovetail.trace.fit": ast.parse("")}
+    assert borrowed(wrong) == {("dovetail.text.wrong", "dovetail.trace.fit")}
 
 
 def test_underscored_names_stay_at_home() -> None:

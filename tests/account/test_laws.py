@@ -287,6 +287,7 @@ def test_a_randomizer_without_a_law_is_neither_bounded_nor_attacked() -> None:
     class Unknown(Laplace.__mro__[1]):  # type: ignore[misc,name-defined]
         name = "unknown"
         guarantee = decode = log_density = noise_variance = rounding = _randomize = examples = None
+        disagreement = str  # nothing to compare
 
     assert issubclass(Unknown, NumericRandomizer)
     assert law_bounds(Unknown(), n=10, delta=1e-6)[0].epsilon is None

@@ -84,7 +84,8 @@ def test_the_figure_shows_the_truth_in_rehearsals_alone_and_names_its_priors(
 def test_a_plan_shows_its_promise_rounded_up() -> None:
     plan = dt.plan_collection(question="frequency", k=4, n=10_000, epsilon0=1.0, delta=1e-6)
     shown = repr(plan)
-    assert shown.startswith("CollectionPlan for 10,000 people: krr, epsilon0 ") and len(shown.splitlines()) == 2
+    assert shown.startswith("CollectionPlan for 10,000 people: k-ary randomized response, epsilon0 ")
+    assert len(shown.splitlines()) == 2
     epsilon0, epsilon = (float(shown.split(f"{name} ")[1].split()[0]) for name in ("epsilon0", "\nepsilon"))
     assert epsilon0 >= plan.epsilon0 and epsilon >= plan.epsilon
     assert "Plan for 10,000 people" in plan._repr_html_()  # type: ignore[attr-defined]

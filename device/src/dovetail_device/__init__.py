@@ -1,3 +1,3 @@
-"""What only a device does: randomize one value, keep and send one sealed report; formats are `dovetail_protocol`."""
+"""The device: it randomizes one value, keeps and sends one sealed report; formats are `dovetail_protocol`."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What a device reads and writes by name: its campaign, its keys, a password."""
+"""Files that a device reads and writes by name: its campaign, its keys, a password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device keeps of its reports, what it gives at most, and what it can say of its budget."""
+"""The device's ledger: what it keeps of its reports, gives at most, and can say of its budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one report is delivered, as a state machine without I/O: events in, effects out.
+"""Delivery of one report, as a state machine without I/O: events in, effects out.
 
 The transitions are the table `TRANSITIONS`; whatever it does not list changes nothing. Back-off is exponential and
 fully jittered, so that devices that failed together do not come back together.

@@ -1,4 +1,4 @@
-"""What both command lines share: a device opened from its files, values read, waiting, and one form of answers."""
+"""Sessions of both command lines: a device opened from its files, values read, waiting, one form of answers."""
 
 from __future__ import annotations
 

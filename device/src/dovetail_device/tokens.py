@@ -1,4 +1,4 @@
-"""How a device gets the token of a round: stored before it asks, verified before it is kept, and never another one.
+"""Tokens of a device, one a round: stored before it asks, verified before it is kept, and never another one.
 
 ::
 

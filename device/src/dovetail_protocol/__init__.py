@@ -1,1 +1,1 @@
-"""What both ends of a collection must agree on: errors, thresholds, mechanisms, campaign and messages; no I/O."""
+"""The protocol of both ends of a collection: errors, thresholds, mechanisms, campaign and messages; no I/O."""

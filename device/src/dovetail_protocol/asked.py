@@ -1,4 +1,4 @@
-"""What a campaign asks of values: whose they are, and which symbols a device makes of them.
+"""Questions of a campaign: whose values they take, and which symbols a device makes of them.
 
 A device need not know what the analyzer learns. It is told which values to take, how to round each, and how to number
 the places together. Every symbol is randomized, sealed and sent by itself.

@@ -1,4 +1,4 @@
-"""What a campaign file says of dummies: those that its shuffler adds to every batch, or those that people send."""
+"""The section of a campaign about dummies: those that its shuffler adds to every batch, or those that people send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a service is reached: scheme://host[:port][/path], and never a user, a password or a query in it."""
+"""Addresses of services: scheme://host[:port][/path], and never a user, a password or a query in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every mechanism is: parameters, a sampler for one value, and a report of fixed length."""
+"""The base of mechanisms: parameters, a sampler for one value, and a report of fixed length."""
 
 import pkgutil
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""What attackers really get: measured success.
+"""Attacks on releases, and their measured success.
 
 Attackers on values: `Likelihood`, which knows the law of the shuffle, and `MajorityVote` (by those whom
 `select_voters` finds). Your own is an `Attacker`, or a `dovetail.Attack`, which configurations can name.

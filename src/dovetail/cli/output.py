@@ -1,4 +1,4 @@
-"""What the verbs share: printing, and files of reports that carry their own description."""
+"""Output of the verbs: printing, and files of reports that carry their own description."""
 
 from __future__ import annotations
 

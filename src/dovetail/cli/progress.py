@@ -1,4 +1,4 @@
-"""Who waits is told what is being done and how long it will take: one line on a terminal, after a second."""
+"""The line of progress on a terminal, after a second: what is being done and how long it will take."""
 
 from __future__ import annotations
 

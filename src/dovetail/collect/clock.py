@@ -1,4 +1,4 @@
-"""What time it is: asked of the system in production, told by the test otherwise."""
+"""Clocks: the system's in production, and one that tests set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the servers and the owner read and write by name: campaigns, keys, passwords."""
+"""Files that the servers and the owner read and write by name: campaigns, keys, passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value shows of itself: up to three lines of text, and HTML that needs nothing else and escapes all words."""
+"""Displays of values: up to three lines of text, and HTML that needs nothing else and escapes all words."""
 
 from __future__ import annotations
 

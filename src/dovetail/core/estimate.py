@@ -1,4 +1,4 @@
-"""What an analyst gets: a tally that adds, and an estimate that carries its error."""
+"""Results of an analyst: a tally that adds, and an estimate that carries its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a long job tells how far it is."""
+"""The function that a long job calls to tell how far it is."""
 
 from __future__ import annotations
 

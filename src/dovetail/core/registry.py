@@ -1,4 +1,4 @@
-"""What randomizers, shufflers and attacks there are: the files of a folder, and other distributions' entry points.
+"""Registries of randomizers, shufflers and attacks: the files of a folder, and other distributions' entry points.
 
 A file is named after what it declares, so that the names are known before anything is imported. Nothing else lists
 mechanisms: configuration, command line, planner, report and the tests of the laws ask here.

@@ -6,11 +6,10 @@ on the device and at the analyst. Randomness is the operating system's unless `s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from functools import cached_property
 from math import exp, log, sqrt
 from typing import Any, ClassVar, Literal, Self, final
 
@@ -37,7 +36,17 @@ _ROUNDING = 1e-14  # of a sum of probabilities
 _DRAWS = 256  # at each value where the law of a number is compared with its guarantee
 
 
-class Randomizer(Declared):
+class _HeldToItsLaw(ABCMeta):
+    """Compares what is made with its own law, after every field is set; the laws hold the built-in ones."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        made = super().__call__(*given, **named)
+        if not cls.__module__.startswith("dovetail.") and (wrong := made.disagreement()):
+            raise UnsupportedError(wrong)
+        return made
+
+
+class Randomizer(Declared, metaclass=_HeldToItsLaw):
     """Turns one person's value into one report.
 
     A concrete one is a frozen dataclass whose fields are its domain, `epsilon` and its own settings.
@@ -47,6 +56,8 @@ class Randomizer(Declared):
     ------
     ParameterError, DataError
         For parameters outside their ranges, and from `randomize` for values outside the domain.
+    UnsupportedError
+        For a class of another distribution that promises less loss than its own law has.
     """
 
     question: ClassVar[Literal["frequency", "mean", "vector"]]
@@ -62,30 +73,11 @@ class Randomizer(Declared):
     @final
     def randomize(self, values: ArrayLike, rng: Entropy | None = None) -> Reports:
         """Reports for `values`, in the same order; values outside the domain raise DataError."""
-        self.check_guarantee()
         return self._randomize(values, entropy_or_system(rng))
 
     @abstractmethod
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         """`randomize` with the randomness that it is to use."""
-
-    @final
-    def check_guarantee(self) -> None:
-        """Refuse a randomizer of another distribution that promises less loss than its own law has.
-
-        Raises
-        ------
-        UnsupportedError
-            Nothing may be built on either of them.
-        """
-        if (
-            not type(self).__module__.startswith("dovetail.") and self._disagreement
-        ):  # the laws hold the built-in ones
-            raise UnsupportedError(self._disagreement)
-
-    @cached_property
-    def _disagreement(self) -> str:
-        return self.disagreement()
 
     def disagreement(self) -> str:
         """Say how the published law breaks the guarantee; empty where it keeps it, or cannot be compared."""
@@ -94,7 +86,11 @@ class Randomizer(Declared):
     @final
     @classmethod
     def contradiction(cls) -> str:
-        return next(filter(None, (one.disagreement() for one in cls.examples())), "")
+        try:
+            tuple(cls.examples())
+        except UnsupportedError as error:
+            return str(error)
+        return ""
 
     @property
     @abstractmethod
@@ -146,7 +142,6 @@ class FrequencyRandomizer(Randomizer):
     question = "frequency"
     domain = frozenset({"k"})
     names_values: ClassVar[bool] = False  # whether a report is itself one of the symbols
-    counts_support: ClassVar[bool] = False  # whether `tally` counts the reports that support each symbol
     variance_by_symbol: ClassVar[bool] = False  # whether a symbol's variance depends on its own share alone
     variance_period: ClassVar[str] = "k"  # the field after how many symbols variances repeat, but for own shares
     largest_k: ClassVar[int] = 1 << 31
@@ -179,29 +174,14 @@ class FrequencyRandomizer(Randomizer):
 
     @property
     def accounted(self) -> Randomizer | Channel:
-        return self.checked_channel()
-
-    @final
-    def checked_channel(self) -> Channel:
-        """The channel, which must keep the guarantee; a guarantee that promises less than it keeps is safe.
-
-        Raises
-        ------
-        UnsupportedError
-            For a channel that loses more: nothing may be built on either of them.
-        """
-        channel = self.channel()
-        if wrong := self._broken_by(channel):
-            raise UnsupportedError(wrong)
-        return channel
+        return self.channel()
 
     def disagreement(self) -> str:
+        """Compared with its channel: a guarantee that promises less than it keeps is safe."""
         try:
-            return self._broken_by(self.channel())
+            channel = self.channel()
         except UnsupportedError:  # too large to be held
             return ""
-
-    def _broken_by(self, channel: Channel) -> str:
         local = self.guarantee
         if channel.epsilon <= local.epsilon * (1.0 + _ROUNDED) + _ROUNDED:
             return ""
@@ -253,12 +233,8 @@ class FrequencyRandomizer(Randomizer):
     def indicators(self, reports: Reports) -> NDArray[np.float64]:
         """Unbiased indicators (n, k) of each sender's value: their mean given x is 1 at x, and 0 elsewhere.
 
-        A batch of one report is inverted: by what it supports where the tally counts that, and otherwise once for
-        each different report, whatever its tally is.
+        A batch of one report is inverted, once for each different report, whatever its tally counts.
         """
-        if self.counts_support:
-            seen = self.support(reports)
-            return self.invert(seen, np.ones(len(seen)))
         given = self.check_reports(reports)
         refuse_cells(len(given), self.k)
         kinds, which = np.unique(given, axis=0, return_inverse=True)

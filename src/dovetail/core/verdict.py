@@ -1,4 +1,4 @@
-"""How well one person is protected, by whom one has to trust: the scale, its four words, and its warnings.
+"""Verdicts on how well one person is protected, by whom one has to trust: the scale, its words, its warnings.
 
 The one place where a promise becomes a word. Report, terminal, planner, browser, service and documentation take words
 and warnings from here.

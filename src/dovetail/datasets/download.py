@@ -1,4 +1,4 @@
-"""Where public data live: a path that is given, the folder $DOVETAIL_DATA, or the publisher's address."""
+"""Public data, found at a path that is given, in the folder $DOVETAIL_DATA, or at the publisher's address."""
 
 from __future__ import annotations
 

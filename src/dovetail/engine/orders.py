@@ -1,4 +1,4 @@
-"""What an order of a release in files is made of, so that engines draw every one of them in the same two steps."""
+"""Orders of a release in files, which engines draw in the same two steps."""
 
 from __future__ import annotations
 

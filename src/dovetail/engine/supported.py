@@ -1,4 +1,4 @@
-"""What a job in many files can do, and the reason for everything that it refuses."""
+"""Refusals of a job in many files, each with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the analyst does with the batch.
+"""Estimates that an analyst makes of the batch.
 
 `estimate_frequencies`, `estimate_mean`, `estimate_groups` and `estimate_group_means` are names of `dovetail` itself.
 Here: `estimate_sum`, `estimate_variance`, `estimate_count_above`, `estimate_quantile`,

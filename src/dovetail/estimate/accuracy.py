@@ -1,4 +1,4 @@
-"""How far an estimate will be off, before anybody is asked."""
+"""Predicted errors of estimates, before anybody is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which estimate of the mean: unbiased with more noise, or a median or a shrunken mean with less noise and a bias."""
+"""Estimates of the mean with less noise and a bias, a median and a shrunken mean, beside the unbiased one."""
 
 from __future__ import annotations
 

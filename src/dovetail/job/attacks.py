@@ -289,7 +289,7 @@ def _measured(
     try:
         found = mount(
             kind, known, asked, collection, targets, settings=chosen, shuffles=wanted.trials, rng=rng,
-            progress=lambda done, total: progress(f"{kind.label}: {collection.shuffler.name}", done, total),
+            progress=lambda done, total: progress(f"{kind.label}: {collection.shuffler.label}", done, total),
         )  # fmt: skip
     except (UnsupportedError, DataError) as error:
         return Missing(str(error))

@@ -462,7 +462,7 @@ def question_rows(plan: QuestionPlan) -> dict[str, str]:
     """The plan as rows by name."""
     central, own, slack = plan.central, plan.noise.local.epsilon, plan.noise.local.delta
     randomizer, length = plan.noise.randomizer, " in Euclidean length" if plan.question.of_arrays else ""
-    sent = {"randomizer": f"{randomizer.name} ({randomizer.label}), {randomizer.report_bits:,} bits a report"}
+    sent = {"randomizer": f"{randomizer.label} ({randomizer.name}), {randomizer.report_bits:,} bits a report"}
     beside = {
         name.replace("_", " "): question_error(plan, value)
         for name, value in plan.question.planned_beside(plan.noise, plan.people).items()

@@ -860,7 +860,7 @@ RELEASED = {
     "central guarantee. Nobody answers twice, so there is no link to release.",
 }
 ORDERED = (
-    "Public columns stand beside the reports, and every batch has an order of its own from shuffler {name}; what is "
+    "Public columns stand beside the reports, and every batch has an order of its own, by {label}; what is "
     "promised about order is about all batches together."
 )
 FEW = (
@@ -1001,7 +1001,7 @@ def assumptions_of(collection: QuestionsCollection, central: CentralDP | Missing
     lines = [
         ANSWERS[collection.ask].format(how=how).replace("sent as it is and sent", "sent"),
         APART if collection.ask == "one" and len(collection.messages) > 1 else RELEASED[collection.ask],
-        *order.get(collection.shuffler.name, [ORDERED.format(name=collection.shuffler.name)]),
+        *order.get(collection.shuffler.name, [ORDERED.format(label=collection.shuffler.label)]),
         known,
         *(
             f"{column}: {line}"

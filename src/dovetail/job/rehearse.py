@@ -138,10 +138,10 @@ def _one(
     progress: Progress,
 ) -> Evaluation:
     shuffler = collection.shuffler
-    progress(f"shuffle: {shuffler.name}", 0, 1)
+    progress(f"shuffle: {shuffler.label}", 0, 1)
     batch = shuffler.shuffle(reports, rng)
     batch = collection.noise.complete(batch, rng)
-    progress(f"shuffle: {shuffler.name}", 1, 1)
+    progress(f"shuffle: {shuffler.label}", 1, 1)
     evaluation = evaluate(
         collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
     )

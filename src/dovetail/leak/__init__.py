@@ -1,4 +1,4 @@
-"""What a Bayesian adversary can guess: vulnerabilities and leakage of channels and shuffled reports.
+"""Vulnerabilities and leakage of channels and shuffled reports: how well a Bayesian adversary can guess.
 
 What is guaranteed (epsilon, delta) lives in `account`, real attacks in `attack`.
 

@@ -1,4 +1,4 @@
-"""What each adversary learns: one who knows no other value, one who knows some or all; and the formulas for both."""
+"""Leakage to each adversary: one who knows no other value, one who knows some or all; and the formulas for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is guessed where each person sends several messages and all messages of all people are shuffled together."""
+"""Vulnerability where each person sends several messages and all messages of all people are shuffled together."""
 
 from __future__ import annotations
 

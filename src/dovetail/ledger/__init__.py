@@ -1,1 +1,1 @@
-"""What was released about whom: the private ledger, and files that are whole or not there; nothing is drawn here."""
+"""The private ledger of what was released about whom; files that are whole or not there; nothing is drawn here."""

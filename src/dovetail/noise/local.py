@@ -140,9 +140,6 @@ class Local(Noise):
     unfit: ClassVar[Mapping[str, str]] = {}
     by_devices: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self.own.check_guarantee()
-
     @property
     def randomizer(self) -> Any:  # of vectors, too
         return self.own

@@ -8,6 +8,7 @@ from math import ceil, exp, isfinite, log
 
 from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
+from dovetail.core.stages import RANDOMIZERS
 from dovetail.plan.requirements import Requirements
 from dovetail.plan.search import CalibratedRandomizer, RandomizerFamily, calibrate, predict_error95, smallest_n
 
@@ -52,7 +53,8 @@ def infeasible_accuracy(
 
 
 def _list_reasons(families: Sequence[RandomizerFamily], reasons: Sequence[str]) -> str:
-    return "; ".join(f"{family.name} cannot do this: {why}" for family, why in zip(families, reasons, strict=True))
+    labels = [RANDOMIZERS[family.name].label for family in families]
+    return "; ".join(f"{label} cannot do this: {why}" for label, why in zip(labels, reasons, strict=True))
 
 
 def _enough_people(families: Sequence[RandomizerFamily], requirements: Requirements, *, floor: float) -> int | None:

@@ -47,14 +47,14 @@ from dovetail.plan.search import (
 
 def show_plan(plan: Any) -> Display:
     """A `CollectionPlan` in words."""
-    name, people = plan.randomizer.name, counted(plan.requirements.n, "person", "people")
+    name, people = plan.randomizer.label, counted(plan.requirements.n, "person", "people")
     error = _error(plan, plan.error95)
     what = "one share" if plan.requirements.question == "frequency" else "the mean"
     promised = f"epsilon {upward(plan.epsilon)} at delta {upward(plan.central.delta)}"
     return Display(
         brief=f"CollectionPlan for {people}: {name}, epsilon0 {upward(plan.epsilon0)}\n"
         f"{promised}; {what} to within {error} with 95 % probability",
-        title=f"Plan for {people}: {plan.randomizer.label}",
+        title=f"Plan for {people}: {name}",
         facts=(
             ("one report promises", f"epsilon0 {upward(plan.epsilon0)}, whatever the shuffler does"),
             ("the shuffled batch promises", promised),

@@ -63,7 +63,6 @@ class KRR(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "krr"
     label: ClassVar[str] = "k-ary randomized response"
-    counts_support: ClassVar[bool] = True
     variance_by_symbol: ClassVar[bool] = True
     names_values: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Which shuffler to use when only the groups and the promise are given."""
+"""The best shuffler for given groups and a given promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a column holds, read off its distinct values: numbers, dates, categories, free text, names of people."""
+"""Kinds of columns, read off their distinct values: numbers, dates, categories, free text, names of people."""
 
 from __future__ import annotations
 

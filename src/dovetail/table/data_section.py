@@ -1,4 +1,4 @@
-"""How a table is written and what its columns mean: [data], and the base of all sections of a configuration."""
+"""The section [data], which says how a table is written and what its columns mean; the base of all sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the private column may hold, as a person declared it or as a suggestion that a person has to confirm."""
+"""Domains of the private column, as a person declared them or as suggestions that a person has to confirm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which epsilon selects a good candidate, how many good ones it takes, and how surely: solved in any direction."""
+"""Epsilon, number of good candidates and chance of selecting one, solved in any direction."""
 
 from __future__ import annotations
 

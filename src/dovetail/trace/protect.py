@@ -18,7 +18,6 @@ from dovetail.core.display import mute, upward
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.progress import Progress, silent
-from dovetail.shuffle.uniform import Uniform
 from dovetail.trace.descent import one_thread
 from dovetail.trace.kernels import Floats
 from dovetail.trace.ledger import StoredRelease, TraceLedger, unrecorded
@@ -394,7 +393,7 @@ def shuffle_traces(
     rng : Entropy
     """
     times = [trace.times - trace.times[0] if relative else trace.times for trace in traces]
-    order = Uniform(len(traces)).permutation(rng)
+    order = rng.permutation(len(traces))
     crowds = Counter(stamps.tobytes() for stamps in times)
     central = CentralTraces(
         people=len({name if name is not None else i for i, name in enumerate(people)}),

@@ -1,4 +1,4 @@
-"""What a report says about the value behind it: for answers of a list, and for numbers by parts of their range."""
+"""Likelihoods of a report by the value behind it: of answers of a list, and of numbers by parts of their range."""
 
 from __future__ import annotations
 

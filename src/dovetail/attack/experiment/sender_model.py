@@ -1,4 +1,4 @@
-"""Who can have sent each report, by the public law of the shuffle, and how values follow what is publicly known."""
+"""Chances of who sent each report, by the public law of the shuffle, and of values, by what is publicly known."""
 
 from __future__ import annotations
 

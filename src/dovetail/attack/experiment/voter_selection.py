@@ -1,4 +1,4 @@
-"""Who votes on whom: the places of people nearby who are most similar in what else is known about them."""
+"""The places that vote on a person: those of people nearby who are most similar in what else is known of them."""
 
 from __future__ import annotations
 

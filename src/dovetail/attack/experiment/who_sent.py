@@ -1,4 +1,4 @@
-"""Who sent what, by the public law of the shuffle: the chance that each person sent each kind of report."""
+"""The chance that each person sent each kind of report, by the public law of the shuffle."""
 
 from __future__ import annotations
 

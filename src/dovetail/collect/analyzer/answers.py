@@ -1,4 +1,4 @@
-"""What subscribers may ask about one campaign, answered as documents ready for JSON."""
+"""Answers to subscribers about one campaign, as documents ready for JSON."""
 
 from __future__ import annotations
 

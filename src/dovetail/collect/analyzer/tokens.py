@@ -1,4 +1,4 @@
-"""Who may ask, what, and until when: bearer tokens, of which the server holds SHA-256 digests only."""
+"""Bearer tokens, which say who may ask what until when; the server holds their SHA-256 digests only."""
 
 from __future__ import annotations
 

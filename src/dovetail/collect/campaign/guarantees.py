@@ -1,4 +1,4 @@
-"""What the counted batches promise to the people in them: for one report, for a batch, and for all of them.
+"""Guarantees of counted batches to the people in them: for one report, for a batch, and for all of them.
 
 Central guarantees count on n = min(assumed honest, valid reports of distinct devices - assumed dishonest) people of
 the batch that was released, never on what was planned. Where reports name a public group, people hide among their

@@ -1,4 +1,4 @@
-"""How many tokens an issuer gave in each round, signed: what the number of reports may be held against.
+"""Signed numbers of the tokens that an issuer gave in each round, to hold the number of reports against.
 
 More reports than tokens in a round: somebody else than the issuer has made people up. As many or fewer prove nothing,
 for the issuer can count people up whom it has made up itself, and the shuffler can put reports in place of people who

@@ -1,4 +1,4 @@
-"""What a campaign's terms mean to this package: its draft, its versions, its shuffler and its dummies."""
+"""Terms of a campaign as this package reads them: its draft, its versions, its shuffler and its dummies."""
 
 from __future__ import annotations
 

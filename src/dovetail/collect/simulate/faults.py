@@ -1,4 +1,4 @@
-"""What goes wrong, how often, and when: drawn from a seed, because it protects nobody."""
+"""Faults of a simulation, how often and when: drawn from a seed, because they protect nobody."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the two servers keep, behind one interface each, on SQLite or PostgreSQL; no cryptography, and no key."""
+"""Stores of the two servers, behind one interface each, on SQLite or PostgreSQL; no cryptography, and no key."""

@@ -1,4 +1,4 @@
-"""What a shuffler and an analyzer ask of their stores.
+"""Interfaces of the stores of shuffler and analyzer.
 
 Every method is one transaction: done and durable when it returns, or not done at all. Stores know no cryptography:
 what is secret reaches them sealed.

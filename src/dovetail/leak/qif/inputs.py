@@ -1,4 +1,4 @@
-"""What the adversary knows and can earn: prior, channel and gain, read and checked in one place."""
+"""Prior, channel and gain of an adversary, read and checked in one place."""
 
 from __future__ import annotations
 

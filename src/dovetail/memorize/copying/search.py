@@ -1,4 +1,4 @@
-"""How generated points are searched: exactly, or from a million training rows on approximately with measured recall.
+"""Nearest training rows of generated points: exact, or from a million rows on approximate with measured recall.
 
 Fresh points are always searched exactly. A neighbour that is missed makes a generated point look farther than it is,
 so approximate search can hide copying and cannot feign it: every p-value for copying stays an upper bound.

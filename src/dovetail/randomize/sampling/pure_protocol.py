@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy, Words
-from dovetail.core.stages import FrequencyRandomizer
+from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.randomize.sampling.coins import adopt, chunks
 from dovetail.randomize.sampling.domain import Symbols, outside
 
@@ -54,7 +54,6 @@ class Pure:
 class PureProtocol(FrequencyRandomizer):
     """A randomizer whose tally counts the reports that support each symbol; `pure` says how often they do."""
 
-    counts_support: ClassVar[bool] = True
     variance_by_symbol: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -74,6 +73,9 @@ class PureProtocol(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.pure.variance(shares)
+
+    def indicators(self, reports: Reports) -> NDArray[np.float64]:
+        return self.invert(seen := self.support(reports), np.ones(len(seen)))
 
 
 # Sampling k-ary randomized response exactly: 16 random bits decide nearly always, 64 bits decide always.

@@ -1,4 +1,4 @@
-"""Who is near whom: label windows, balls and nearest neighbours, from public coordinates."""
+"""Neighbours by public coordinates: label windows, balls and nearest neighbours."""
 
 from __future__ import annotations
 
