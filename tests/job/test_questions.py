@@ -464,7 +464,7 @@ def test_the_command_line_plans_several_questions(tmp_path: Path, monkeypatch: p
     )
     Path("trusting.toml").write_text(trusting + '[promise]\ntrust = "shuffler"\nepsilon = 1.0\n')
     behind = json.loads(runner.invoke(app, ["plan-questions", "trusting.toml", "--n", "1e4", "--json"]).output)
-    assert [*behind["ways"]] == ["all", "one"] and behind["ways"]["all"]["questions"][0]["epsilon0"] == "inf"
+    assert [*behind["ways"]] == ["all", "joint", "one"] and behind["ways"]["all"]["questions"][0]["epsilon0"] == "inf"
     assert behind["honest"] == 10_000 and not any("assumed honest" in note for note in behind["notes"])
     shown = runner.invoke(app, ["plan-questions", "asked.toml", "--n", "1e4"]).output
     assert "± secret" in shown and "one each, drawn" in shown

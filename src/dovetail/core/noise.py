@@ -135,6 +135,20 @@ class Noise(Declared):
         return 1
 
     @property
+    def kinds(self) -> int:
+        """How many different reports a person can send, where dummies look like any of them; else 0."""
+        return 0
+
+    @property
+    def carrier(self) -> Noise:
+        """The noise of the messages that hold these answers: another one where they hold several, among dummies.
+
+        Such messages are the numbers of combinations of answers. What the carrier promises holds for each answer, and
+        estimates of an answer are those of this noise, its marginal.
+        """
+        return self
+
+    @property
     @abstractmethod
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
         """The randomizer of each device; of several epsilons the one of the largest."""

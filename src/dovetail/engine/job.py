@@ -20,7 +20,7 @@ from dovetail.engine.fitted_orders import arrangement_of
 from dovetail.engine.orders import Arrangement, Fitted, Layout, RowPlaces, fit_line
 from dovetail.engine.passes import Batch, Census, TallyFile
 from dovetail.engine.rows import BETWEEN, Asked, People, Reader, Secret
-from dovetail.job.build import UNPUBLISHED, build_noise, build_question, refuse_honest, terms
+from dovetail.job.build import UNPUBLISHED, build_noises, build_question, refuse_honest, terms
 from dovetail.job.collection import Collection
 from dovetail.job.config import RunConfig
 from dovetail.job.messages import Message, Part, messages_of
@@ -142,9 +142,11 @@ class Job:
     def parts(self, n: int) -> tuple[Part, ...]:
         """Every question, and what hides the answers of n people to it."""
         several, chances = len(self.each) > 1, getattr(self.asked, "chances", (1.0,))
+        ask = self.asked.head.ask if isinstance(self.asked, QuestionsConfig) else "all"
+        noises = build_noises(self.each, self.questions, n=n, ask=ask, chances=chances)
         return tuple(
-            Part(question, build_noise(config, question, n=n, chance=chance), config.data.private if several else "")
-            for config, question, chance in zip(self.each, self.questions, chances, strict=True)
+            Part(question, noise, config.data.private if several else "")
+            for config, question, noise in zip(self.each, self.questions, noises, strict=True)
         )
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,14 @@ from dovetail.core.estimate import Estimate, KnownNoise
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import project_shares
 from dovetail.randomize.sampling.open_reports import MOST_POINTS, OpenNumbers
-from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SeveralDummies, SparseDummies, UserDummies
+from dovetail.shuffle.sampling.dummies import (
+    Dummies,
+    GaussianDummies,
+    MarginalDummies,
+    SeveralDummies,
+    SparseDummies,
+    UserDummies,
+)
 
 
 def estimate_with_dummies(
@@ -65,7 +73,7 @@ def estimate_with_dummies(
 
 
 def shares_of_counts(
-    dummies: Dummies | GaussianDummies | SeveralDummies,
+    dummies: Dummies | GaussianDummies | SeveralDummies | MarginalDummies,
     counts: NDArray[np.float64],
     *,
     n: int,
@@ -325,7 +333,8 @@ def mean_of_counts(grid: OpenNumbers, counts: NDArray[np.float64], n: int, *, no
 class KeptCounts:
     r"""A count of kept reports and geometric dummies, whose truth is a number of people c.
 
-    .. math:: h = K + Z, \qquad K \sim \mathrm{Bin}(c, \beta), \qquad \Pr[Z = a] = (1 - q) q^a
+    .. math:: h = K + Z, \qquad K \sim \mathrm{Bin}(c, \beta), \qquad
+              \Pr[Z = a] = \binom{a + m - 1}{a} (1 - q)^m q^a
 
     It grows with c in likelihood ratio, so that both tails at h give an interval that covers at least with its level
     (Clopper and Pearson 1934): it holds every c that leaves h or less, and h or more, probable enough.
@@ -340,6 +349,8 @@ class KeptCounts:
         People; the interval is of shares.
     population : bool
         Whether the truth is a share f of a population they are drawn from: K is then Bin(n, beta f).
+    times : int
+        m: the combinations of answers that are counted, each with dummies of its own.
     """
 
     counts: NDArray[np.int64]
@@ -347,6 +358,7 @@ class KeptCounts:
     more: float
     n: int
     population: bool = False
+    times: int = 1
 
     def drawn(self, share: Any) -> KeptCounts:
         """With sampling added."""
@@ -382,9 +394,21 @@ class KeptCounts:
         """Pr[K + Z <= h], the few Z beyond 2^-64 left out."""
         m, p = (self.n, self.kept * c / self.n) if self.population else (c, self.kept)
         found = np.zeros(np.shape(h))
-        for z in range(math.ceil(-64.0 * math.log(2.0) / math.log(self.more))):
-            found += (1.0 - self.more) * self.more**z * _binomial_at_most(h - z, m, p)
+        for z, mass in zip(*self._dummies, strict=True):
+            found += mass * _binomial_at_most(h - z, m, p)
         return found
+
+    @cached_property
+    def _dummies(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Numbers of dummies, and how likely each is."""
+        from scipy.special import gammaln
+
+        mean = self.times * self.more / (1.0 - self.more)
+        wide = 64.0 * math.log(2.0) / -math.log(self.more) + 14.0 * math.sqrt(mean / (1.0 - self.more))
+        z = np.arange(max(0, math.floor(mean - wide)) if self.times > 1 else 0, math.ceil(mean + wide) + 1)
+        logs = gammaln(z + self.times) - gammaln(self.times) - gammaln(z + 1.0)
+        masses = np.exp(logs + self.times * math.log1p(-self.more) + z * math.log(self.more))
+        return z, masses / math.fsum(masses)  # logs of large numbers have an error that all of them share
 
 
 def _binomial_at_most(h: Any, m: Any, p: Any) -> NDArray[np.float64]:
@@ -399,8 +423,10 @@ def _binomial_at_most(h: Any, m: Any, p: Any) -> NDArray[np.float64]:
 def shares_of_kept(dummies: SparseDummies, tally: NDArray[np.int64], *, n: int) -> Estimate:
     r"""Shares (k,) of the symbols among n people whose reports were kept by chance, beside sparse dummies.
 
-    .. math:: \hat c = \frac{h - q / (1 - q)}{\beta}, \qquad
-              \mathrm{Var}\, \hat c = \frac{q}{(1 - q)^2 \beta^2} + c\, \frac{1 - \beta}{\beta}
+    .. math:: \hat c = \frac{h - m q / (1 - q)}{\beta}, \qquad
+              \mathrm{Var}\, \hat c = \frac{m q}{(1 - q)^2 \beta^2} + c\, \frac{1 - \beta}{\beta}
+
+    m is 1 but for counts of an answer that stands in m combinations.
 
     Frequent symbols are less sure than behind other dummies. Intervals are of the exact law.
 
@@ -416,5 +442,5 @@ def shares_of_kept(dummies: SparseDummies, tally: NDArray[np.int64], *, n: int) 
         standard_error=np.sqrt(noise),
         n=n,
         population_error=np.sqrt(noise + sampled),
-        spread=KeptCounts(np.asarray(tally), float(dummies.kept), float(dummies.more), n),
+        spread=KeptCounts(np.asarray(tally), float(dummies.kept), float(dummies.more), n, times=dummies.times),
     )

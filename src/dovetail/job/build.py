@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,14 +21,16 @@ from dovetail.core.display import counted
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ConfigError, DataError, ParameterError, UnsupportedError
 from dovetail.core.extras import pl
-from dovetail.core.noise import DOUBT, Noise, fewest_drawn
+from dovetail.core.noise import DOUBT, Noise, People, fewest_drawn
 from dovetail.core.question import Question
 from dovetail.core.stages import SHUFFLERS, FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
 from dovetail.job.collection import AnyDummies, Collection, Fit, Origin, noise_of
-from dovetail.job.config import GroupsSection, RandomizeSection, RunConfig, ShuffleSection, files_of
+from dovetail.job.config import GroupsSection, PromiseSection, RandomizeSection, RunConfig, ShuffleSection, files_of
 from dovetail.noise.classes import EpsilonClasses
+from dovetail.noise.local import Local
 from dovetail.noise.memoized import Memoized
-from dovetail.plan.dummies import mean_dummies
+from dovetail.noise.shuffler import DummyNoise
+from dovetail.plan.dummies import grid_points, mean_dummies
 from dovetail.question.number import Number
 from dovetail.question.shares import Shares
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers
@@ -35,12 +38,14 @@ from dovetail.shuffle.fitting.components import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import restrict_groups
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.neighbours import refuse_rounded_apart
-from dovetail.shuffle.sampling.dummies import SeveralDummies, SparseDummies
+from dovetail.shuffle.sampling.dummies import MOST_DUMMIES, SeveralDummies, SparseDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.arrays import read_arrays
 from dovetail.table.data_section import DataSection, FileFormat, Section, Spellings
 from dovetail.table.reader import Survey, as_text, read_pairs, read_survey, refuse_duplicates, table_of
+from dovetail_protocol.checks import number_range
 
+COMBINED = 'all answers in one report are {k:,} combinations, each with dummies of its own (use `ask` = "all")'
 Points = NDArray[np.float64]  # (n, d)
 
 # what [data] says about the file itself: the ledger knows tables by what is read from them, and no report repeats
@@ -129,6 +134,49 @@ def build_noise(
     return once if settings.memoize is None else Memoized(once, rounds)
 
 
+def build_noises(
+    each: Sequence[RunConfig], questions: Sequence[Question], *, n: int, ask: str, chances: Sequence[float]
+) -> tuple[Noise, ...]:
+    """The noise of each of several questions, which n people are asked with these chances.
+
+    Where answers travel together among dummies it is a marginal of that of their combinations.
+    """
+    if ask == "joint" and each[0].promise.trust != Local.trust:
+        own = [_open(settings, question) for settings, question in zip(each, questions, strict=True)]
+        whole = _combined(each[0], own, n=n)
+        return tuple(whole.marginal(one) for one in own)
+    every = zip(each, questions, chances, strict=True)
+    return tuple(build_noise(settings, question, n=n, chance=chance) for settings, question, chance in every)
+
+
+def _open(settings: RunConfig, question: Question) -> OpenAnswers | OpenNumbers:
+    """What a device makes of an answer that stands in a combination, whose list is as short as it may be."""
+    if question.symbols > 1:
+        raise ConfigError(
+            f"{settings.data.private!r}: {question.label} takes {question.symbols} symbols of a person, each mixed "
+            'by itself, and all answers in one report stay together; use `ask` = "all".'
+        )
+    if question.needs != "mean":
+        return OpenAnswers(question.domain["k"])
+    low, high, step = number_range(*(question.span or (0.0, 0.0)), settings.data.grid)
+    return OpenNumbers(low, high, 2 if step is None else grid_points(low, high, step))
+
+
+def _combined(settings: RunConfig, own: Sequence[OpenAnswers | OpenNumbers], *, n: int) -> DummyNoise:
+    """The noise of reports that are combinations of answers, each with dummies of its own."""
+    promise = settings.promise
+    k = prod(one.points if isinstance(one, OpenNumbers) else one.k for one in own)
+    try:
+        dummies = _dummies(promise, k, honest=n if promise.honest is None else promise.honest)
+        made = noise_of(OpenAnswers(k), dummies, rounds=promise.rounds)
+        assert isinstance(made, DummyNoise)
+    except ParameterError as error:
+        raise ConfigError(f"[promise] {COMBINED.format(k=k)}: {error}") from None
+    if made.most_added(People(n)) > MOST_DUMMIES + n:
+        raise ConfigError(f"[promise] {COMBINED.format(k=k)}, and a batch has {MOST_DUMMIES:,} at most.")
+    return made
+
+
 def _noise(settings: RunConfig, question: Question, *, n: int, chance: float) -> Noise:
     """As [promise] trust and [randomize] say."""
     asked, trust = settings.randomize, settings.promise.trust
@@ -200,27 +248,25 @@ def build_dummies(settings: RunConfig, question: Question, *, n: int, chance: fl
                 promise.trust, n=n, honest=honest, span=question.span or (0.0, 0.0), grid=settings.data.grid,
                 epsilon=epsilon, delta=promise.delta, dummies=promise.dummies, rounds=promise.rounds,
             )  # fmt: skip
-        k = question.domain["k"]
-        if promise.trust == "users":
-            return user_dummies_for(
-                k=k, epsilon=epsilon, delta=promise.delta, honest=honest, symbols=question.symbols
-            )
-        if promise.dummies == "sparse":
-            return SparseDummies(k, epsilon)
-        if promise.dummies == "gaussian" and len(set(question.precisions)) > 1:
+        if promise.dummies == "gaussian" and promise.trust == "shuffler" and len(set(question.precisions)) > 1:
             message = message_for(
                 weights=question.precisions, epsilon=epsilon, delta=promise.delta, rounds=promise.rounds
             )
             return SeveralDummies(message.laws, question.lists)
-        return dummies_for_rounds(
-            k=k,
-            epsilon=epsilon,
-            delta=promise.delta,
-            rounds=promise.rounds * question.symbols,
-            law=promise.dummies,
-        )
+        return _dummies(promise, question.domain["k"], honest=honest, symbols=question.symbols)
     except ParameterError as error:
         raise ConfigError(f"[promise] {error}") from None
+
+
+def _dummies(promise: PromiseSection, k: int, *, honest: int, symbols: int = 1) -> AnyDummies:
+    """Dummies of k answers, of which each person sends so many `symbols`."""
+    assert promise.epsilon is not None
+    epsilon, delta = promise.epsilon, promise.delta
+    if promise.trust == "users":
+        return user_dummies_for(k=k, epsilon=epsilon, delta=delta, honest=honest, symbols=symbols)
+    if promise.dummies == "sparse":
+        return SparseDummies(k, epsilon)
+    return dummies_for_rounds(k=k, epsilon=epsilon, delta=delta, rounds=promise.rounds * symbols, law=promise.dummies)
 
 
 def randomizer_of_data(

@@ -102,8 +102,9 @@ class Message:
     Parameters
     ----------
     parts : tuple of Part
-        Several of them are noise of people alone. Dummies are answers to one question: a message of it is sent by
-        those who have drawn it.
+        Several of them are a tuple of reports, each with noise of its person alone, or, among dummies, the number of
+        the combination of her answers. Dummies of one question are answers to it: a message of it is sent by those
+        who have drawn it.
     places : tuple of int
         Which of all questions they are.
     weights : tuple of int
@@ -117,13 +118,21 @@ class Message:
     @property
     def noise(self) -> Noise:
         """The noise that people and the shuffler add to a batch."""
-        return self.parts[0].noise
+        return self.parts[0].noise.carrier
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many answers of each part are combined to one number; none where each answer is a report of its own."""
+        combined = len(self.parts) > 1 and self.noise.kinds > 0
+        return tuple(part.noise.kinds for part in self.parts) if combined else ()
 
     @cached_property
     def nobody(self) -> Reports:
         """The messages of nobody."""
         if len(self.parts) == 1:
             return self.parts[0].nobody
+        if self.sizes:
+            return np.empty(0, dtype=np.min_scalar_type(self.noise.kinds - 1))
         fields: list[Any] = [(str(q), part.nobody.dtype, part.nobody.shape[1:]) for q, part in enumerate(self.parts)]
         return np.empty(0, dtype=[*([(CHOSEN, np.uint8)] if self.weights else []), *fields])
 
@@ -145,6 +154,11 @@ class Message:
         if len(self.parts) == 1:
             own = self.senders(drawn)
             return self._report(self.parts[0], values[self.places[0]], people, rng, own)
+        if self.sizes:
+            each = enumerate(self.parts)  # everybody answers all of them
+            return np.ravel_multi_index(
+                [self._report(one, values[q], people, rng, None) for q, one in each], self.sizes
+            )
         found = np.zeros(people.n, dtype=self.nobody.dtype)
         if self.weights:
             found[CHOSEN] = drawn
@@ -165,6 +179,9 @@ class Message:
         """Messages as columns of a released table, with nulls for questions that a person did not draw."""
         if len(self.parts) == 1:
             return self.parts[0].columns(messages)
+        if self.sizes:
+            both = zip(self.parts, np.unravel_index(messages, self.sizes), strict=True)
+            return pl.concat([part.columns(own) for part, own in both], how="horizontal")
         frames = []
         for q, part in enumerate(self.parts):
             frame = part.columns(messages[str(q)])

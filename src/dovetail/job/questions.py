@@ -32,7 +32,7 @@ from dovetail.core.noise import DOUBT, NOISES, Noise, People
 from dovetail.core.progress import Progress
 from dovetail.core.question import QUESTIONS
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
-from dovetail.job.build import build_collection, digest_of, terms
+from dovetail.job.build import COMBINED, build_collection, build_noises, digest_of, terms
 from dovetail.job.collection import Collection, Fit
 from dovetail.job.config import (
     AnyShuffleSection,
@@ -432,6 +432,11 @@ def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, nam
             "as a category, or ask this column by itself."
         )
     kind = raw.get("ask", "")
+    if head.ask == "joint" and head.promise.trust != Local.trust and "epsilon" in raw:
+        raise ConfigError(
+            f"{name}: `epsilon` of a question does not go with all answers in one report among dummies, which hide "
+            "answers as they are; remove it, and what else it says of a randomizer."
+        )
     if kind in QUESTIONS and QUESTIONS[kind].of_arrays:
         raise ConfigError(
             f"{name}: {QUESTIONS[kind].label} is asked by itself: several answers are accounted by the channel of "
@@ -503,6 +508,10 @@ class QuestionsCollection:
                 raise ConfigError(
                     f"question {place} ({question.column!r}): {error}".replace("[randomize] ", "")
                 ) from None
+        made = [part.question for part in parts]
+        if not NOISES[asked.choices[1]].by_devices:  # answers of a person may share a message
+            noises = build_noises(asked.each, made, n=parts[0].n, ask=asked.head.ask, chances=asked.chances)
+            parts = [replace(part, noise=noise) for part, noise in zip(parts, noises, strict=True)]
         order = rng.permutation(parts[0].n)
         return cls(asked, ()).of_parts(_reordered(part, order, rng.provenance) for part in parts)
 
@@ -596,7 +605,7 @@ class QuestionsCollection:
             each = [(part.noise, part.people) for part in self.parts]
             if self.ask == "one":
                 return drawn_guarantee(each, self.asked.chances, delta=promise.delta)
-            return composed_guarantee(each, self.shuffler, delta=promise.delta)
+            return composed_guarantee(each[: len(self.messages)], self.shuffler, delta=promise.delta)
         if isinstance(batch, Missing):
             return batch
         if batch == 1:
@@ -609,7 +618,10 @@ class QuestionsCollection:
 
     def refuse_drowned(self) -> None:
         """UnsupportedError for a question of which noise leaves nothing, of the people who are expected to answer."""
+        k = self.parts[0].noise.carrier.kinds if self.ask == "joint" else 0
         for part, chance in zip(self.parts, self.asked.chances, strict=True):
+            if k and (told := part.question.too_few(part.noise, part.people)) is not None:
+                raise UnsupportedError(f"{told}, as {COMBINED.format(k=k)}; nothing was drawn.")
             part.refuse_drowned(those_who_drew(part.people, max(1, round(self.n * chance))))
 
     def release(self, rng: Entropy) -> pl.DataFrame:
@@ -668,13 +680,17 @@ class QuestionsCollection:
 def composed_guarantee(
     each: Sequence[tuple[Noise, People]], shuffler: Shuffler, *, delta: float
 ) -> CentralDP | Missing:
-    """Of batches with noise of their own: one person's answers change one value in each, so that they compose."""
+    """Of batches with noise of their own: one person's answers change one value in each, so that they compose.
+
+    One batch of all answers together is one of combinations, of which she changes one.
+    """
     found = [noise.central(shuffler, people, delta=delta / len(each)) for noise, people in each]
     known = [one for one in found if isinstance(one, CentralDP)]
     if len(known) < len(found):
         return next(one for one in found if isinstance(one, Missing))
     total = reduce(CentralDP.compose, known)
-    whole = replace(total, neighbours=NEIGHBOURS, method=f"basic composition of {len(each)} questions")
+    method = f"basic composition of {len(each)} questions" if len(each) > 1 else total.method
+    whole = replace(total, neighbours=NEIGHBOURS, method=method)
     return each[0][0].of_all_rounds(whole)
 
 
@@ -804,7 +820,7 @@ def _linkage(collection: QuestionsCollection) -> Linkage | Missing:
     if not collection.accounted and collection.ask == "one":
         return DRAWN_BY_CHANCE
     if not collection.accounted:  # that of the message that is named most easily
-        each = [part.noise.linkage(collection.shuffler, part.people, None) for part in collection.parts]
+        each = [part.noise.carrier.linkage(collection.shuffler, part.people, None) for part in collection.parts]
         worst: Linkage | Missing = max(each, key=lambda one: getattr(one, "values_known", 1.0))
         return worst
     spent = [part.randomizer.guarantee.epsilon for part in collection.parts]
@@ -847,7 +863,7 @@ def of_those_who_drew(found: BayesLeakage, m: int, n: int) -> BayesLeakage:
 ANSWERS = {
     "all": "Each person answers every question once, each answer {how} and sent as a report of its "
     "own; reports on different questions have nothing in common: no name, no id, no time.",
-    "joint": "Each person sends exactly one report, with her answers to all questions, each randomized by itself.",
+    "joint": "Each person sends exactly one report, with her answers to all questions, each {how}.",
     "one": "Each person draws one question by chance alone, whatever her answers are, and sends exactly one report, "
     "which names the question and holds her answer to it, {how}.",
 }

@@ -19,9 +19,9 @@ from dovetail.core.progress import Progress, silent
 from dovetail.core.question import Question as Asked
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.accuracy import Accuracy, predict_accuracy
-from dovetail.job.build import build_noise, build_question
+from dovetail.job.build import build_noises, build_question
 from dovetail.job.messages import Part
-from dovetail.job.questions import Question, QuestionsConfig, composed_guarantee, drawn_guarantee, honest_in
+from dovetail.job.questions import QuestionsConfig, composed_guarantee, drawn_guarantee, honest_in
 from dovetail.job.together import Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.shuffle.uniform import Uniform
@@ -84,14 +84,16 @@ def plan_questions(
     if noise == EpsilonClasses.name:
         raise ConfigError("epsilons by class: a plan does not know how many people each class has; `check` does.")
     ways = [ask for ask in WAYS if Choices(ask, noise, Uniform.name).refusal is None]
-    found = []
+    found: list[PlannedWay] = []
     for done, ask in enumerate(ways):
         progress("ways to ask", done, len(ways))
         chances = asked.by(ask).chances
-        parts = [
-            _part(question, people, chance, place)
-            for place, (question, chance) in enumerate(zip(asked.by(ask).questions, chances, strict=True), 1)
-        ]
+        try:
+            parts = _parts(asked.by(ask), people)
+        except ConfigError:  # combinations may be too many where answers by themselves are not
+            if ask == asked.head.ask or ask != "joint":
+                raise
+            continue
         randomizers = [part.noise.randomizer for part in parts]
         if all(part.noise.accounted is not None for part in parts):
             central = questions_guarantee(
@@ -104,7 +106,7 @@ def plan_questions(
             composed = (
                 drawn_guarantee(each, chances, delta=promise.delta)
                 if ask == "one"
-                else composed_guarantee(each, Uniform(people), delta=promise.delta)
+                else composed_guarantee(each if ask == "all" else each[:1], Uniform(people), delta=promise.delta)
             )
             if not isinstance(composed, CentralDP):
                 raise ConfigError(f"{people:,} people are too few: {composed.reason}.")
@@ -186,9 +188,12 @@ def mean_inverse(n: int, share: float, *, power: int = 1) -> float:
     return float((mass / m**power).sum() / mass.sum())
 
 
-def _part(question: Question, n: int, chance: float, place: int) -> Part:
-    config = question.settings
-    if config.data.categories is None and not config.data.numeric:
-        raise ConfigError(f"question {place} ({question.column!r}): a plan needs its `categories`.")
-    asked = build_question(config, config.data.categories)
-    return Part(asked, build_noise(config, asked, n=n, chance=chance), question.column)
+def _parts(asked: QuestionsConfig, n: int) -> list[Part]:
+    each = [question.settings for question in asked.questions]
+    for place, (question, config) in enumerate(zip(asked.questions, each, strict=True), 1):
+        if config.data.categories is None and not config.data.numeric:
+            raise ConfigError(f"question {place} ({question.column!r}): a plan needs its `categories`.")
+    questions = [build_question(config, config.data.categories) for config in each]
+    noises = build_noises(each, questions, n=n, ask=asked.head.ask, chances=asked.chances)
+    columns = [question.column for question in asked.questions]
+    return [Part(*one) for one in zip(questions, noises, columns, strict=True)]

@@ -113,9 +113,8 @@ class Choices:
         noise, asked = NOISES[self.noise], self._asked
         campaign = self.engine == CAMPAIGN
         yield (
-            f"{noise.label} goes with answers that are sent by themselves: a report with all of them has as many "
-            "values as there are combinations, each with dummies of its own",
-            self.question == "joint" and not noise.by_devices,
+            "a campaign among dummies asks one question, or several in campaigns of their own",
+            campaign and self.question == "joint" and not noise.by_devices,
         )
         if asked is not None:
             yield (

@@ -9,7 +9,7 @@ from dovetail.account.gaussian_dummies import Message
 from dovetail.core.noise import Noise, People
 from dovetail.noise.shuffler import AddedNoise
 from dovetail.randomize.sampling.open_reports import OpenAnswers
-from dovetail.shuffle.sampling.dummies import GaussianDummies, SeveralDummies
+from dovetail.shuffle.sampling.dummies import GaussianDummies, MarginalDummies, SeveralDummies, TruncatedGaussian
 
 
 @final
@@ -25,18 +25,18 @@ class GaussianNoise(AddedNoise):
     dummies : GaussianDummies, or SeveralDummies with a law for each symbol of a person
     """
 
-    dummies: GaussianDummies | SeveralDummies
+    dummies: GaussianDummies | SeveralDummies | MarginalDummies
     name: ClassVar[str] = "gaussian"
     label: ClassVar[str] = "Gaussian noise of the shuffler"
 
     def part(self, symbol: int) -> Noise:
-        if isinstance(self.dummies, GaussianDummies):
+        if not isinstance(self.dummies, SeveralDummies):
             return self
         law, k = self.dummies.laws[symbol]
         return replace(self, dummies=GaussianDummies(k, law), own=OpenAnswers(k), symbols=1)  # type: ignore[arg-type]
 
     def rounds_note(self) -> str:
-        if isinstance(self.dummies, GaussianDummies) or self.rounds == 1:
+        if not isinstance(self.dummies, SeveralDummies) or self.rounds == 1:
             return super().rounds_note()
         return f"{self.rounds:,} rounds with dummies of the questions {Message.of(self.dummies.noises)!r}"
 
@@ -45,4 +45,5 @@ class GaussianNoise(AddedNoise):
             each = [[str(law.scale), law.reach] for law in self.dummies.noises]
             return {"dummies": {"each": each, "people": people.n}}
         noise = self.dummies.noise
+        assert isinstance(noise, TruncatedGaussian)
         return {"dummies": {"variance": str(noise.scale), "reach": noise.reach, "people": people.n}}

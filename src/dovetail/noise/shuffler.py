@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from dovetail.shuffle.sampling.dummies import (
     CountLaw,
     Dummies,
     GaussianDummies,
+    MarginalDummies,
     SeveralDummies,
     SparseDummies,
     UserDummies,
@@ -49,9 +50,10 @@ TRUSTED = (
 class DummyNoise(Noise):
     """Dummies among the reports, of the shuffler or of people: counts, less the mean number of dummies."""
 
-    dummies: Dummies | GaussianDummies | SeveralDummies | SparseDummies | UserDummies
+    dummies: Dummies | GaussianDummies | SeveralDummies | MarginalDummies | SparseDummies | UserDummies
     own: FrequencyRandomizer | NumericRandomizer
     symbols: int = 1  # that a person sends, each of another part of the list
+    combined: DummyNoise | None = field(default=None, kw_only=True)  # of combinations of answers, this one among them
     everybody: ClassVar[str] = EVERYBODY
     estimator: ClassVar[dict[str, str] | Missing] = Missing("counts with dummies have one estimator")
 
@@ -63,6 +65,31 @@ class DummyNoise(Noise):
                 f"`dummies` must be of the {symbols:,} answers that are sent, got {self.dummies.k:,}: "
                 "an answer without dummies would be seen."
             )
+
+    @property
+    def kinds(self) -> int:
+        return self.dummies.k
+
+    @property
+    def carrier(self) -> Noise:
+        return self.combined or self
+
+    def marginal(self, own: OpenAnswers | OpenNumbers) -> Self:
+        """The noise of one answer, where reports are combinations of answers.
+
+        The count of an answer is the sum of those of all combinations with it: of kept people, and of all dummies.
+        """
+        k = own.points if isinstance(own, OpenNumbers) else own.k
+        assert not isinstance(self.dummies, SeveralDummies)  # of several symbols, which are not combined
+        return replace(self, dummies=self.dummies.marginal(k), own=own, combined=self)
+
+    def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
+        """Of a marginal that of the combinations, which are released: post-processing."""
+        return (self.combined or self)._central(people, delta)
+
+    @abstractmethod
+    def _central(self, people: People, delta: float) -> CentralDP | Missing:
+        """What dummies promise of a batch of reports."""
 
     @property
     def randomizer(self) -> FrequencyRandomizer | NumericRandomizer:
@@ -116,7 +143,7 @@ class AddedNoise(DummyNoise):
         For a randomizer whose reports are no symbols, and for dummies of other symbols.
     """
 
-    dummies: Dummies | GaussianDummies | SeveralDummies
+    dummies: Dummies | GaussianDummies | SeveralDummies | MarginalDummies
     rounds: int = field(default=1, repr=False)  # a promise, read off afterwards: reports have the law of `dummies`
     trust: ClassVar[str] = "shuffler"
     hidden: ClassVar[Missing | None] = HIDDEN
@@ -152,7 +179,8 @@ class AddedNoise(DummyNoise):
             logs = np.log(masses)[np.clip(dummies, 0, masses.size - 1)]
         return np.where((dummies >= 0) & (dummies < masses.size), logs, -np.inf)
 
-    def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
+    def _central(self, people: People, delta: float) -> CentralDP | Missing:
+        assert not isinstance(self.dummies, MarginalDummies)  # of which the combinations promise
         symbols = 1 if isinstance(self.dummies, SeveralDummies) else self.symbols
         return dummies_guarantee(
             Message.of(self.dummies.noises) if isinstance(self.dummies, SeveralDummies) else self.dummies,
@@ -275,9 +303,10 @@ def together(rounds: int, central: CentralDP | Missing) -> tuple[str, ...]:
 class ShufflerNoise(AddedNoise):
     """Dummies with two-sided geometric numbers: the least noise where each person is asked up to four times."""
 
-    dummies: Dummies
+    dummies: Dummies | MarginalDummies
     name: ClassVar[str] = "shuffler"
     label: ClassVar[str] = "noise of the shuffler"
 
     def described(self, people: People) -> dict[str, Any]:
+        assert isinstance(self.dummies, Dummies)
         return {"dummies": {"epsilon": self.dummies.epsilon, "delta": self.dummies.delta, "people": people.n}}

@@ -70,7 +70,7 @@ class SparseNoise(DummyNoise):
     def counts_on_people(self) -> bool:
         return False
 
-    def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
+    def _central(self, people: People, delta: float) -> CentralDP | Missing:
         return sparse_guarantee(self.dummies, n=people.n)
 
     def expected(self, shares: NDArray[np.float64], people: People) -> Tally:
@@ -119,8 +119,9 @@ class SparseNoise(DummyNoise):
             angles = 1j * times[:, None, :] * steps[:, :, None]
             turn = np.expm1(angles)
             near, *_, far = np.moveaxis(np.log1p(self.kept * turn) - self.kept * angles, 1, 0)
-            each = -np.log1p(-self.dummies.mean * turn) - self.dummies.mean * angles  # (1 - q) / (1 - q e^angle)
-            dummies = (sizes[:, :, None] * each).sum(axis=1)
+            mean = self.dummies.mean / self.dummies.times  # q / (1 - q)
+            each = -np.log1p(-mean * turn) - mean * angles  # (1 - q) / (1 - q e^angle)
+            dummies = self.dummies.times * (sizes[:, :, None] * each).sum(axis=1)
             return np.stack([np.exp(dummies + one * near + (people.n - one) * far) for one in np.atleast_1d(held)])
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)

@@ -65,7 +65,7 @@ class UserNoise(DummyNoise):
         rate = counts.sum() * self.dummies.rate / (1.0 + self.dummies.rate) / self.dummies.k
         return np.where(dummies >= 0, xlogy(dummies, rate) - gammaln(np.maximum(dummies, 0) + 1.0), -np.inf)
 
-    def central(self, shuffler: Shuffler, people: People, *, delta: float) -> CentralDP | Missing:
+    def _central(self, people: People, delta: float) -> CentralDP | Missing:
         return user_dummies_guarantee(
             self.dummies, n=people.n, delta=delta, honest=people.honest, symbols=self.symbols
         )

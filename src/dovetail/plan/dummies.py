@@ -611,7 +611,7 @@ def mean_dummies(
     low, high, step = number_range(*span, grid)
     if trust == "shuffler" and dummies == "digits":
         return digit_dummies(n, epsilon=epsilon, delta=delta, rounds=rounds)
-    points = None if step is None else _points(low, high, step)
+    points = None if step is None else grid_points(low, high, step)
     if trust == "users":
         return _dummies_of_users(points, n=n, honest=honest, epsilon=epsilon, delta=delta)
     if dummies == "sparse":
@@ -658,7 +658,8 @@ def _squared_error(points: int, n: int, noise: float) -> float:
     return noise * d * (d + 1.0) / (12.0 * (d - 1.0)) + 1.0 / (4.0 * (d - 1.0) ** 2 * n)
 
 
-def _points(lower: float, upper: float, step: float) -> int:
+def grid_points(lower: float, upper: float, step: float) -> int:
+    """How many points a grid with this step has, each of which gets dummies."""
     points = round((upper - lower) / step) + 1
     if points > MOST_POINTS:
         raise refuse("grid", f"at least {(upper - lower) / (MOST_POINTS - 1):g}, as each point gets dummies", step)

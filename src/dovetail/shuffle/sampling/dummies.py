@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -275,7 +275,50 @@ class TruncatedGaussian:
         return found + self.reach
 
 
-CountLaw = TruncatedGeometric | TruncatedGaussian
+@dataclass(frozen=True)
+class SummedLaw:
+    r"""The sum of so many independent numbers of dummies: of all combinations of answers with one of them.
+
+    .. math:: \mathrm{E}\, e^{i x (Z_1 + \dots + Z_m - m s)} = \varphi(x)^m
+
+    Parameters
+    ----------
+    each : TruncatedGeometric or TruncatedGaussian
+    times : int
+        m.
+    """
+
+    each: TruncatedGeometric | TruncatedGaussian
+    times: int
+
+    @property
+    def reach(self) -> int:
+        """The most that the sum is off, which is its mean."""
+        return self.times * self.each.reach
+
+    @property
+    def variance(self) -> float:
+        """Of the sum."""
+        return self.times * float(self.each.variance)
+
+    def characteristic(self, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+        """That of each, to the power of m."""
+        return np.asarray(self.each.characteristic(angles) ** self.times)
+
+    def error_law(self, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As that of each, by a discrete Fourier transform; without what is rarer than 1e-15 (Bernstein)."""
+        most = min(self.reach, ceil(12.0 * math.sqrt(self.variance) + 50.0 * self.each.reach))
+        size = 2 * most + 1  # what lies further out is added to places inside
+        angles = 2.0 * np.pi / size * np.arange(most + 1, dtype=np.float64)
+        masses = np.fft.irfft(self.characteristic(angles.astype(np.float64)), size)
+        return unit * np.arange(-most, most + 1, dtype=np.float64), np.fft.fftshift(np.maximum(masses, 0.0))
+
+    def sample(self, count: int, rng: Entropy) -> NDArray[np.int64]:
+        """`count` independent draws of exactly this law."""
+        return np.asarray(self.each.sample(count * self.times, rng).reshape(count, self.times).sum(axis=1))
+
+
+CountLaw = TruncatedGeometric | TruncatedGaussian | SummedLaw
 MOST_DUMMIES = 10**8
 
 
@@ -344,6 +387,12 @@ class AddedDummies(ABC):
     def variances(self) -> NDArray[np.float64]:
         """Of the estimated count of each symbol (k,)."""
         return np.concatenate([np.full(symbols, float(law.variance)) for law, symbols in self.laws])
+
+    def marginal(self, k: int) -> MarginalDummies:
+        """What they add to one of k answers, where symbols are combinations with as many for each answer."""
+        ((law, _),) = self.laws
+        assert not isinstance(law, SummedLaw)  # combinations are not combined again
+        return MarginalDummies(k, SummedLaw(law, self.k // k))
 
     @final
     def add(self, reports: ArrayLike, rng: Entropy | None = None) -> NDArray[np.int64]:
@@ -551,6 +600,29 @@ class SeveralDummies(AddedDummies):
         return tuple(zip(self.noises, self.sizes, strict=True))
 
 
+@final
+@dataclass(frozen=True)
+class MarginalDummies(AddedDummies):
+    """Dummies of combinations of answers, as they stand beside the k answers to one question.
+
+    Nothing is promised of them by themselves: released are the combinations.
+
+    Parameters
+    ----------
+    k : int
+    noise : SummedLaw
+        Of all combinations with one of the answers: no two answers have one in common, so that numbers of dummies of
+        different answers are independent.
+    """
+
+    k: int
+    noise: SummedLaw
+
+    @property
+    def laws(self) -> tuple[tuple[CountLaw, int], ...]:
+        return ((self.noise, self.k),)
+
+
 # Few dummies for large domains: reports are kept by chance, and most symbols get none.
 
 
@@ -597,6 +669,7 @@ class SparseDummies:
 
     k: int
     epsilon: float
+    times: int = 1  # a count is of so many combinations of answers, each with dummies of its own
     messages: ClassVar[int] = 1  # of one person
     kept: Fraction = field(init=False, repr=False, compare=False)  # beta
     more: Fraction = field(init=False, repr=False, compare=False)  # q
@@ -615,7 +688,11 @@ class SparseDummies:
     @property
     def mean(self) -> float:
         """Dummies of a symbol on average."""
-        return float(self.more / (1 - self.more))
+        return self.times * float(self.more / (1 - self.more))
+
+    def marginal(self, k: int) -> SparseDummies:
+        """What they leave of one of k answers, where symbols are combinations with as many for each answer."""
+        return replace(self, k=k, times=self.k // k)
 
     @property
     def total(self) -> float:
@@ -626,7 +703,7 @@ class SparseDummies:
         """Of estimated counts of symbols that so many people hold."""
         q, beta = float(self.more), float(self.kept)
         held = np.asarray(counts, dtype=np.float64)
-        return np.asarray(q / ((1.0 - q) * beta) ** 2 + held * (1.0 - beta) / beta)
+        return np.asarray(self.times * q / ((1.0 - q) * beta) ** 2 + held * (1.0 - beta) / beta)
 
     def places(self, n: int, rng: Entropy) -> NDArray[np.int64]:
         """Which of n reports are kept."""
@@ -634,7 +711,7 @@ class SparseDummies:
 
     def drawn(self, rng: Entropy) -> NDArray[np.int64]:
         """The dummies of one batch: each coin that falls well gives its symbol one more, and another coin."""
-        going, found = np.arange(self.k), [np.empty(0, dtype=np.int64)]
+        going, found = np.repeat(np.arange(self.k), self.times), [np.empty(0, dtype=np.int64)]
         while going.size:
             coins = rng.narrow(going.size, np.uint32)
             going = going[coins < self.more.numerator * (COINS // self.more.denominator)]
@@ -665,7 +742,7 @@ class SparseDummies:
         """
         q, beta = float(self.more), float(self.kept)
         mean = n * beta + self.k * self.mean
-        spread = n * beta * (1.0 - beta) + self.k * q / (1.0 - q) ** 2
+        spread = n * beta * (1.0 - beta) + self.k * self.times * q / (1.0 - q) ** 2
         reach = 27.0 * 3.0 + math.sqrt(54.0 * spread)
         least, most = max(0, math.floor(mean - reach)), math.ceil(mean + reach)
         if not least <= size <= most:
@@ -734,6 +811,13 @@ class UserDummies:
         """Of every estimated count of n people."""
         share = self.rate / self.k
         return n * share * (1.0 - share)
+
+    def marginal(self, k: int) -> UserDummies:
+        """What people send of one of k answers, where symbols are combinations with as many for each answer.
+
+        A uniform combination has a uniform answer to each question: each person sends a dummy of it as often.
+        """
+        return UserDummies(k, self.rate)
 
     def send(self, values: ArrayLike, rng: Entropy | None = None) -> tuple[Batch, Batch]:
         """Senders and messages, aligned: everybody's value (n,), and behind them the dummies."""
