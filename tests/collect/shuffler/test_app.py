@@ -315,7 +315,7 @@ def test_what_was_submitted_before_the_end_is_durable_after_it():
     service = ShufflerService(world.shuffler, world.clock)
     service.start()
     told = [service.submit(message(world.campaign, device)) for device in DEVICES]
-    service._finish()
+    service._intake.stop()
     assert [each.result(timeout=PATIENCE).kind for each in told] == ["accepted"] * len(DEVICES)
     assert world.store.rounds("commute")[0].count == len(DEVICES)
     service.stop()

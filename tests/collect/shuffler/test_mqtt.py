@@ -52,7 +52,7 @@ def subscribed(world, url, session, **login):
     finally:
         subscriber.stop()
         service._stopping.set()
-        service._finish()
+        service._intake.stop()
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Lock, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Literal
 
 from starlette.responses import Response
@@ -331,62 +331,68 @@ class ReportIntake:
         return SealedReport(id, number, tag, digest, key.seal(packed, tag))
 
 
-# One writer for all senders: whatever has arrived while the last transaction was written goes into the next one, and
-# what is being checked already may join it for some milliseconds. A transaction costs as much as ten reports do.
+# One thread for all senders: it checks what has come, and what has passed goes into one transaction. Cryptography of
+# Python holds the interpreter, so that several threads would only wait for each other. A transaction costs as much as
+# ten reports do: after one for several messages the next begins some milliseconds later.
 
 
+Check = Callable[[bytes], CheckedReport | Reply]
 Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
 PendingReply = Future[Reply]
-_MOST = 2000  # reports in one transaction
-_JOIN = 0.01  # seconds for which one waits for more
+_MOST = 200  # messages before a transaction: who has passed waits for the others to be checked
+_PACE = 0.01  # seconds between the beginnings of transactions where many send
 
 
 class GroupCommit:
-    """A thread that commits groups of reports; the future of each is done when its transaction is durable.
+    """A thread that takes groups of messages; each sender is told once the message is refused, or durable."""
 
-    more : whether other messages are being checked now.
-    """
-
-    def __init__(self, commit: Commit, more: Callable[[], bool] = lambda: False) -> None:
-        self._commit, self._more = commit, more
-        self._queue: SimpleQueue[tuple[CheckedReport, PendingReply] | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name="writer", daemon=True)
+    def __init__(self, check: Check, commit: Commit) -> None:
+        self._check, self._commit = check, commit
+        self._queue: SimpleQueue[tuple[bytes, PendingReply] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="intake", daemon=True)
         self._thread.start()
 
-    def submit(self, report: CheckedReport, answer: PendingReply | None = None) -> PendingReply:
-        """The answer for this report, once it is durable."""
-        answer = PendingReply() if answer is None else answer
-        self._queue.put((report, answer))
-        return answer
+    def submit(self, message: bytes, told: PendingReply) -> None:
+        """Take a message, and fulfil `told` with the reply."""
+        self._queue.put((message, told))
 
     def stop(self) -> None:
-        """Commit what was submitted before, then end."""
+        """Take what was submitted before, then end."""
         self._queue.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group, last, until = [first], False, monotonic() + _JOIN
-            while len(group) < _MOST and not last:
-                left = until - monotonic() if self._more() else 0.0
-                try:
-                    found = self._queue.get(left > 0.0, max(left, 0.0))
-                except Empty:
-                    break
+        soonest, last = 0.0, False
+        while not last and (first := self._queue.get()) is not None:
+            sleep(max(0.0, soonest - monotonic()))
+            group, began = [first], monotonic()
+            while len(group) < _MOST and not last and not self._queue.empty():
+                found = self._queue.get()
                 if found is None:
                     last = True
                 else:
                     group.append(found)
-            self._write(group)
-            if last:
-                return
+            self._take(group)
+            soonest = began + _PACE if len(group) > 1 else 0.0
 
-    def _write(self, group: Sequence[tuple[CheckedReport, PendingReply]]) -> None:
+    def _take(self, group: Sequence[tuple[bytes, PendingReply]]) -> None:
+        """Tell those who are refused, then commit the others' reports."""
+        passed = list[tuple[CheckedReport, PendingReply]]()
+        for message, told in group:
+            try:
+                found = self._check(message)
+            except Exception as error:
+                told.set_exception(error)
+                continue
+            if isinstance(found, Reply):
+                told.set_result(found)
+            else:
+                passed.append((found, told))
         try:
-            answers = self._commit([report for report, _ in group])
+            replies = self._commit([report for report, _ in passed])
         except Exception as error:
-            for _, waiting in group:
-                waiting.set_exception(error)
+            for _, told in passed:
+                told.set_exception(error)
             return
-        for answer, (_, waiting) in zip(answers, group, strict=True):
-            waiting.set_result(answer)
+        for reply, (_, told) in zip(replies, passed, strict=True):
+            told.set_result(reply)

@@ -1,16 +1,14 @@
-"""The shuffler's threads: some check messages, one writes, one turns rounds, one delivers."""
+"""The shuffler's threads: one checks and stores what has come, one turns rounds, one delivers."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from queue import SimpleQueue
 from threading import Event, Lock, Thread
 
 from dovetail.collect.clock import Clock
 from dovetail.collect.http import PAUSE, Health, Refusal
 from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.intake import AdmissionControl, CheckedReport, GroupCommit, PendingReply
+from dovetail.collect.shuffler.intake import AdmissionControl, GroupCommit, PendingReply
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 from dovetail_protocol.ohttp import Gateway
@@ -18,7 +16,6 @@ from dovetail_protocol.ohttp import Gateway
 _LOG = Log("shuffler.service")
 _BEAT = 0.5  # seconds
 _UNDER_WAY = 64 << 20  # bytes of messages
-_CHECKERS = min(4, os.cpu_count() or 1)
 
 
 class ShufflerService:
@@ -38,17 +35,15 @@ class ShufflerService:
         self.clock = TrustedClock(clock, shuffler.rounds.store, limits or ClockLimits())
         self._stopping, self._failing = Event(), set[str]()  # what has failed and not worked since
         self._threads: list[Thread] = []
-        self._arrived, self._entry = SimpleQueue[tuple[bytes, PendingReply] | None](), Lock()
+        self._entry = Lock()
 
     def start(self) -> None:
         """Recover, then begin."""
         self.shuffler.start(self.clock.last())
-        self._writer = GroupCommit(
-            lambda reports: self.shuffler.commit(reports, self.clock.now()), lambda: not self._arrived.empty()
+        self._intake = GroupCommit(
+            lambda message: self.shuffler.check(message, self.clock.now()),
+            lambda reports: self.shuffler.commit(reports, self.clock.now()),
         )
-        self._checkers = [Thread(target=self._check_all, name="checker", daemon=True) for _ in range(_CHECKERS)]
-        for checker in self._checkers:
-            checker.start()
         for name, work in (("rounds", self._turn), ("delivery", self.shuffler.deliver)):
             thread = Thread(target=self._beat, args=(name, work), name=name, daemon=True)
             thread.start()
@@ -61,7 +56,7 @@ class ShufflerService:
         with self._entry:  # what is put before the end is finished, and nothing is put after it
             stopped = self._stopping.is_set()
             if not stopped:
-                self._arrived.put((message, told))
+                self._intake.submit(message, told)
         if stopped:
             told.set_exception(
                 Refusal("unavailable", "the shuffler is being stopped; come back later.", retry_after=PAUSE)
@@ -72,18 +67,10 @@ class ShufflerService:
         """Finish what was submitted, and nothing else."""
         with self._entry:
             self._stopping.set()
-        self._finish()
+        self._intake.stop()
         for thread in self._threads:
             thread.join()
         self.shuffler.stop()
-
-    def _finish(self) -> None:
-        """Check and store what was submitted."""
-        for _ in self._checkers:
-            self._arrived.put(None)
-        for checker in self._checkers:
-            checker.join()
-        self._writer.stop()
 
     def health(self) -> Health:
         """Report if a report could be stored and a round released now, and what is wrong with single rounds."""
@@ -102,21 +89,6 @@ class ShufflerService:
     def _turn(self, now: float) -> None:
         self.clock.note()
         self.shuffler.turn(now)
-
-    def _check_all(self) -> None:
-        while (found := self._arrived.get()) is not None:
-            self._check(*found)
-
-    def _check(self, message: bytes, told: PendingReply) -> None:
-        try:
-            found = self.shuffler.check(message, self.clock.now())
-        except Exception as error:
-            told.set_exception(error)
-            return
-        if isinstance(found, CheckedReport):
-            self._writer.submit(found, told)
-        else:
-            told.set_result(found)
 
     def _beat(self, name: str, work: Callable[[float], None]) -> None:
         failed = ""
