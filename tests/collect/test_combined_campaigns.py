@@ -1,9 +1,11 @@
 """Campaigns whose devices send the combination of all answers among dummies: written, answered, and told."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from tests.collect.analyzer.test_asked import reports_of
@@ -11,6 +13,7 @@ from tests.collect.analyzer.world import World, batch, campaign
 from tests.collect.test_joint_campaigns import NEW
 from tests.device.words import SimulatedBits
 from tests.statistics import rng_of
+from tests.waiting import PATIENCE, until
 
 from dovetail.cli.main import invoke
 from dovetail.collect.campaign.explain import explain
@@ -23,7 +26,7 @@ from dovetail.collect.campaign.terms import (
     question_of,
     require_question,
 )
-from dovetail.collect.simulate.deployment import ThrowawayCampaign, schedule
+from dovetail.collect.simulate.deployment import Deployment, ThrowawayCampaign, run_servers, schedule
 from dovetail.collect.simulate.faults import FaultRates
 from dovetail.collect.simulate.simulation import simulate
 from dovetail.core.errors import ConfigError
@@ -32,6 +35,7 @@ from dovetail.core.noise import People
 from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, SparseDummies, UserDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail_device.client import _answer
+from dovetail_device.session import limit, open_device, submit
 from dovetail_protocol import messages as message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey
@@ -176,3 +180,33 @@ def test_what_is_not_their_combination_is_refused_in_one_line(change: dict[str, 
     with pytest.raises(ConfigError, match=told) as refused:
         ThrowawayCampaign.of(document("shuffler", 60) | change, 80)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.exhaust
+@pytest.mark.parametrize("way", ["shuffler", "users"])
+def test_combinations_are_answered_over_the_network(way: str, tmp_path: Path) -> None:
+    """What is learned lies within six standard errors: a right implementation fails with a chance below 1e-7."""
+    people = 60
+    asked = document(way, people) | {"rounds": {"schedule": "manual", "count": 1}}
+    asked |= {"batch": {"minimum": people, "close_at": people}}
+    site = Deployment.of(asked, tmp_path / "site", devices=people)
+    site.write()
+    with (
+        run_servers(site),
+        closing(httpx.Client(base_url=site.analyzer, trust_env=False, timeout=PATIENCE)) as client,
+    ):
+        for slot in range(people):
+            limit(site.device(slot), total=400.0, per_question=400.0)
+            with open_device(site.folder / "campaign.toml", site.device(slot), trust=way) as device:
+                held = {"smokes": ["no", "yes"][slot % 2], "drinks": ["no", "yes"][slot % 3 == 0]}
+                assert submit(device, held, 1, patience=PATIENCE).state == "accepted"
+
+        def told() -> Any:
+            headers = {"Authorization": f"Bearer {site.token}"}
+            return client.get("/v1/campaigns/day/estimates", headers=headers).json()["estimates"]
+
+        (found,) = until(told)
+    assert found["n"] == people
+    for one, truth in zip(found["questions"], ([0.5, 0.5], [2 / 3, 1 / 3]), strict=True):
+        (group,) = one["groups"]
+        assert (np.abs(np.subtract(group["value"], truth)) < 6.0 * np.array(group["standard_error"])).all()
