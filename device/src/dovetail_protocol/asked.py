@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, isfinite, isnan, nan, prod
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.exact_thresholds import Words
@@ -218,14 +218,29 @@ class AskedTogether:
     """Several questions of each person, whose answers stay together in one report.
 
     each : the questions, about values of different names, each with one answer of a person.
+    symbols : none where the answer is the tuple of all answers, each for a mechanism of its own; one where it is the
+    combination of them, among dummies of combinations.
     """
 
     each: tuple[Asked, ...]
+    symbols: tuple[Symbol, ...] = ()
     question: ClassVar[str] = JOINT
-    symbols: ClassVar[tuple[Symbol, ...]] = ()  # of its own: the answer is the tuple of all answers
-    size: ClassVar[int] = 0
-    sent: ClassVar[int] = 0
     digits: ClassVar[int] = 0
+
+    @classmethod
+    def combined(cls, each: tuple[Asked, ...]) -> Self:
+        """The questions, whose answers make one symbol: that of the last question counts fastest."""
+        return cls(each, (Symbol(tuple(part for one in each for symbol in one.symbols for part in symbol.parts)),))
+
+    @property
+    def size(self) -> int:
+        """How many different symbols there are."""
+        return sum(one.size for one in self.symbols)
+
+    @property
+    def sent(self) -> int:
+        """How many symbols a person sends; 0 where the mechanism takes the tuple of her answers."""
+        return len(self.symbols)
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -237,7 +252,9 @@ class AskedTogether:
         return Asked(JOINT, {}, self.values, ()).check(given)
 
     def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
-        """The one answer that a device hands to its mechanism: a tuple, with a part for each question."""
+        """The one answer that a device hands to its mechanism: a tuple with a part for each question, or a symbol."""
+        if self.symbols:
+            return Asked(JOINT, {}, self.values, self.symbols).answers(checked, words)
         found, left = [], list(checked)
         for one in self.each:
             found += one.answers(left[: len(one.values)], words)
@@ -249,15 +266,15 @@ class AskedTogether:
         return {"question": JOINT, "each": [one.stated() for one in self.each]}
 
 
-def read_asked(section: Section) -> Asked | AskedTogether | None:
-    """The table [asks] of a campaign; None where it is absent."""
+def read_asked(section: Section, *, open: bool) -> Asked | AskedTogether | None:
+    """The table [asks] of a campaign whose answers are sent as they are, or are not; None where it is absent."""
     if not section:
         return None
     question = section.text("question")
-    return _read_together(section) if question == JOINT else _read_one(section, question)
+    return _read_together(section, open) if question == JOINT else _read_one(section, question)
 
 
-def _read_together(section: Section) -> AskedTogether:
+def _read_together(section: Section, open: bool) -> AskedTogether:
     each = tuple(_read_one(one, one.text("question")) for one in section.tables("each"))
     section.finish()
     names = [value.name for one in each for value in one.values]
@@ -269,7 +286,14 @@ def _read_together(section: Section) -> AskedTogether:
                 f"`asks.each`: {one.question} has several symbols or an array of a person; ask it in a campaign of "
                 "its own."
             )
-    return AskedTogether(each)
+    if not open:
+        return AskedTogether(each)
+    made = AskedTogether.combined(each)
+    if any(one.sent != 1 for one in each) or made.size > MOST_PLACES:
+        raise ConfigError(
+            f"`asks.each` must be questions of one symbol each, and at most {MOST_PLACES:,} combinations of them."
+        )
+    return made
 
 
 def _read_one(section: Section, question: str) -> Asked:

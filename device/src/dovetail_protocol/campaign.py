@@ -143,6 +143,7 @@ class Campaign:
     tokens: TokenRule | None = None  # exactly where the authentication is by token
     asked: Asked | AskedTogether | None = None  # of which values; None where the mechanism takes one value
     memoized: bool = False  # whether a device draws one report, and sends it again in every later round
+    combinations: int = 0  # of a question whose answers stand in combinations, among dummies of so many; else 0
 
     @property
     def rounds_mix(self) -> bool:
@@ -208,6 +209,9 @@ class Campaign:
     def questions(self) -> tuple[Campaign, ...]:
         """The campaign as if it asked each question alone; itself where it asks one."""
         asked, together = self.asked, self.mechanism
+        if isinstance(asked, AskedTogether) and isinstance(together, Unrandomized):
+            one_of = replace(self, combinations=together.k)
+            return tuple(replace(one_of, asked=one, mechanism=Unrandomized(one.size)) for one in asked.each)
         if not isinstance(asked, AskedTogether) or not isinstance(together, Joint):
             return (self,)
         both = zip(asked.each, together.parts, strict=True)
@@ -305,7 +309,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         classes=read_classes(top.section("classes", optional=True), kind),
         ohttp=read_route(top.section("ohttp", optional=True)),
         tokens=read_tokens(top.section("tokens", optional=True), schedule.count),
-        asked=read_asked(top.section("asks", optional=True)),
+        asked=read_asked(top.section("asks", optional=True), open=kind.name == dummies_rules.Unrandomized.name),
         memoized="memoize" in found and _memoized(top.section("memoize")),
     )
     keys.finish()
@@ -500,7 +504,9 @@ def _agree(campaign: Campaign, suite: str) -> None:
 def _agree_on_questions(campaign: Campaign) -> None:
     """Refuse several questions that have not one randomizer each, and answers that a randomizer does not take."""
     asked, together = campaign.asked, campaign.mechanism
-    number = len(asked.each) if isinstance(asked, AskedTogether) else 0
+    if campaign.open:
+        _agree_on_symbols(campaign)
+    number = len(asked.each) if isinstance(asked, AskedTogether) and not asked.symbols else 0
     if number != (len(together.parts) if isinstance(together, Joint) else 0):
         raise ConfigError(
             '`randomizer.name` = "joint" goes with `asks.question` = "joint": one of `randomizer.parts` for each of '
@@ -512,6 +518,8 @@ def _agree_on_questions(campaign: Campaign) -> None:
 
 def _agree_on_symbols(campaign: Campaign) -> None:
     """Refuse symbols that the mechanism does not take, or that would each cost a share of the local budget."""
+    if isinstance(campaign.dummies, DigitsRule) and isinstance(campaign.asked, AskedTogether):
+        raise ConfigError("`dummies.reaches` are of the digits of a number, and answers of several stay together.")
     k = getattr(campaign.mechanism, "k", None)
     asked, length = campaign.asked, getattr(campaign.mechanism, "d", 0)
     digits = 0 if asked is None else asked.digits

@@ -142,24 +142,31 @@ def build_noises(
     Where answers travel together among dummies it is a marginal of that of their combinations.
     """
     if ask == "joint" and each[0].promise.trust != Local.trust:
-        own = [_open(settings, question) for settings, question in zip(each, questions, strict=True)]
+        own = [short_answer(settings, question) for settings, question in zip(each, questions, strict=True)]
         whole = _combined(each[0], own, n=n)
         return tuple(whole.marginal(one) for one in own)
     every = zip(each, questions, chances, strict=True)
     return tuple(build_noise(settings, question, n=n, chance=chance) for settings, question, chance in every)
 
 
-def _open(settings: RunConfig, question: Question) -> OpenAnswers | OpenNumbers:
-    """What a device makes of an answer that stands in a combination, whose list is as short as it may be."""
+def open_answer(question: Question, *, points: int) -> OpenAnswers | OpenNumbers:
+    """What a device makes of an answer that stands in a combination; of a number one of so many `points`."""
+    if question.needs != "mean":
+        return OpenAnswers(question.domain["k"])
+    return OpenNumbers(*(question.span or (0.0, 0.0)), points)
+
+
+def short_answer(settings: RunConfig, question: Question) -> OpenAnswers | OpenNumbers:
+    """The same with a list as short as it may be."""
     if question.symbols > 1:
         raise ConfigError(
             f"{settings.data.private!r}: {question.label} takes {question.symbols} symbols of a person, each mixed "
             'by itself, and all answers in one report stay together; use `ask` = "all".'
         )
-    if question.needs != "mean":
-        return OpenAnswers(question.domain["k"])
+    if question.needs != "mean" or settings.data.grid is None:
+        return open_answer(question, points=2)
     low, high, step = number_range(*(question.span or (0.0, 0.0)), settings.data.grid)
-    return OpenNumbers(low, high, 2 if step is None else grid_points(low, high, step))
+    return open_answer(question, points=grid_points(low, high, step or high - low))
 
 
 def _combined(settings: RunConfig, own: Sequence[OpenAnswers | OpenNumbers], *, n: int) -> DummyNoise:

@@ -112,10 +112,6 @@ class Choices:
     def _not_built(self) -> Iterator[tuple[str, bool]]:
         noise, asked = NOISES[self.noise], self._asked
         campaign = self.engine == CAMPAIGN
-        yield (
-            "a campaign among dummies asks one question, or several in campaigns of their own",
-            campaign and self.question == "joint" and not noise.by_devices,
-        )
         if asked is not None:
             yield (
                 f"{noise.label} goes with one symbol of a person, and {asked.label} takes several",

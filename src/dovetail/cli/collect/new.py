@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
@@ -35,7 +35,7 @@ from dovetail.core.missing import Missing
 from dovetail.core.noise import NOISES
 from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS
-from dovetail.job.build import build_noise, build_question
+from dovetail.job.build import build_noise, build_question, short_answer
 from dovetail.job.questions import parse_questions
 from dovetail.job.together import CAMPAIGN, RELEASE, choices_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
@@ -154,18 +154,21 @@ class SeveralOptions:
         Path | None,
         typer.Option(
             help='Instead of --ask: a file with ask = "joint" and [[questions]] as of dovetail run, all answered in '
-            "one message, each with its share of the epsilon."
+            "one message, each with its share of the epsilon; with --dummies or --trust users as they are."
         ),
     ] = None
 
-    def made(self, *others: object) -> tuple[AskedTogether, Joint] | None:
-        """What is asked, and the mechanism; None without --questions, which leaves nothing to other options."""
+    def made(self, *others: object, promise: Section) -> tuple[AskedTogether, Joint | None] | None:
+        """What is asked, and the mechanism; None without --questions, which leaves nothing to other options.
+
+        promise : [promise] of a run; without local noise there is no mechanism but that of combinations of answers.
+        """
         if self.questions is None:
             return None
         if any(others):
             raise ParameterError(
-                "--questions says what is asked, and how each answer is randomized: no --ask, --randomizer, "
-                "--epsilon, --trust or --dummies beside it."
+                "--questions says what is asked, and how each answer is randomized: no --ask and --randomizer beside "
+                "it, and no --epsilon but that of --trust users."
             )
         raw, name = read_toml(self.questions), str(self.questions)
         for key in raw:
@@ -175,7 +178,8 @@ class SeveralOptions:
                 )
         if "questions" not in raw:
             raise ConfigError(f"{name}: [[questions]] are missing.")
-        found = parse_questions({"schema_version": 1, "ask": JOINT, **raw, "mode": RELEASE}, name=name)
+        whole = {"schema_version": 1, "ask": JOINT, **raw, "mode": RELEASE, "promise": promise}
+        found = parse_questions(whole, name=name)
         refusal = choices_of(found, engine=CAMPAIGN).refusal
         if refusal is not None:
             raise ConfigError(f"{name}: {refusal}.")
@@ -183,11 +187,18 @@ class SeveralOptions:
         for one in found.questions:
             settings = one.settings
             question = build_question(settings, settings.data.categories)
+            own = settings.question.settings_of(settings.question_kind) if settings.question.ask else {}
+            if promise["trust"] != "local":
+                answer: Any = short_answer(settings, question)
+                k = getattr(answer, "points", None) or answer.k
+                each.append(asked_of(question, private=one.column, settings=own, k=k))
+                continue
             randomizer = build_noise(settings, question, n=2).randomizer
             require_device_form(randomizer.name)
-            own = settings.question.settings_of(settings.question_kind) if settings.question.ask else {}
             each.append(asked_of(question, private=one.column, settings=own, k=question.domain.get("k")))
             parts.append(randomizer.device)
+        if not parts:
+            return AskedTogether.combined(tuple(each)), None
         return AskedTogether(tuple(each)), Joint(tuple(parts))
 
 
@@ -430,6 +441,13 @@ class PromiseOptions:
             raise ParameterError("--sparse and --digits do not go together: they are different dummies.")
         return trust
 
+    def of_run(self, epsilon: float) -> Section:
+        """[promise] of a run with this noise; `epsilon` of a batch where people make it."""
+        if (trust := self.trusts()) == "local":
+            return {"trust": trust}
+        made = {"trust": trust, "epsilon": epsilon if self.dummies is None else self.dummies}
+        return made | ({"dummies": "sparse"} if self.sparse else {})
+
     def slack(self, minimum: int) -> float:
         """The delta of the promise."""
         return min(1e-6, 0.01 / minimum) if self.delta is None else self.delta
@@ -623,9 +641,9 @@ def _new(
     together = several.made(
         ask != AskOptions(),
         chosen(ask_settings),
-        randomizer != RandomizerOptions(),
+        replace(randomizer, epsilon=1.0 if trust == "users" else randomizer.epsilon) != RandomizerOptions(),
         chosen(settings),
-        trust != "local",
+        promise=promise.of_run(randomizer.epsilon),
     )
     digits = promise.of_digits(rounds=schedule["count"], minimum=rule["minimum"])
     asks = ask.made(ask_settings, randomizer, trust=trust, digits=0 if digits is None else len(digits.weights))
@@ -633,8 +651,8 @@ def _new(
     asked: Asked | AskedTogether | None
     question, asked = asks or (None, None)
     symbols, epsilon = 1 if question is None else question.symbols, randomizer.largest
-    if together is not None:
-        asked, joint = together
+    asked, joint = together or (asked, None)
+    if joint is not None:
         mechanism, epsilon = {"name": joint.name, **joint.stated()}, joint.epsilon
     elif question is not None and question.of_arrays:
         mechanism = randomizer.of_arrays(question, settings, trust=trust)

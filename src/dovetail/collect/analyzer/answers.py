@@ -20,6 +20,7 @@ from dovetail.collect.analyzer.tallies import (
     add_tallies,
     estimator_tally,
     expand_tally,
+    marginal_tally,
     tallies_by_group,
     tally_of_question,
 )
@@ -371,6 +372,8 @@ class CampaignAnswers:
         Which of several questions this is about, of a campaign that asks them together; None for all of it.
     first : int
         Where in a report its own answer begins, bytes.
+    lists : sequence of int
+        How many answers each question has, where reports are combinations of answers.
     """
 
     def __init__(
@@ -381,9 +384,10 @@ class CampaignAnswers:
         issued: Path | None = None,
         place: int | None = None,
         first: int = 0,
+        lists: Sequence[int] = (),
     ) -> None:
         self.campaign, self._store, self._slots, self._issued = campaign, store, slots, issued
-        self._place, self._first = place, first
+        self._place, self._first, self._lists = place, first, tuple(lists)
         self._rounds: dict[str, RoundEstimates] = {}
         self._mixed: dict[str, tuple[int | None, float | None]] = {}
         self._followers: dict[str, int | None] = {}
@@ -395,8 +399,9 @@ class CampaignAnswers:
         if len(asked) == 1:
             return (self,)
         sizes = [one.mechanism.report_bytes for one in asked]
+        lists = [getattr(one.mechanism, "k", 0) for one in asked if one.combinations]
         return tuple(
-            CampaignAnswers(one, self._store, self._slots, place=place, first=sum(sizes[:place]))
+            CampaignAnswers(one, self._store, self._slots, place=place, first=sum(sizes[:place]), lists=lists)
             for place, one in enumerate(asked)
         )
 
@@ -640,7 +645,9 @@ class CampaignAnswers:
         if batch.id not in self._rounds:
             form: Any = from_device(self.campaign.mechanism)
             tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
-            if self._place is not None:
+            if self._lists:
+                tallies = tuple(marginal_tally(each, self._lists, self._place or 0) for each in tallies)
+            elif self._place is not None:
                 tallies = tuple(tally_of_question(each, self._place) for each in tallies)
             placed: dict[str, Estimate] = {}
             if self._slots is not None:

@@ -7,6 +7,7 @@ one tally for each question, and nothing of how answers go together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,20 @@ def tally_of_question(counted: GroupTally, place: int) -> GroupTally:
     first = place * APART
     own = ((cell - first, count) for cell, count in counted.counts if first <= cell < first + APART)
     return GroupTally(counted.group, counted.n, tuple(own))
+
+
+def marginal_tally(counted: GroupTally, sizes: Sequence[int], place: int) -> GroupTally:
+    """The tally of one of several questions whose answers were counted by their combinations; blanks stay blanks.
+
+    >>> marginal_tally(GroupTally("", 6, ((0, 1), (2, 2), (5, 1), (6, 2))), (2, 3), 1).counts
+    ((0, 1), (2, 3), (3, 2))
+    """
+    after = prod(sizes[place + 1 :])
+    own = tuple(
+        (cell // after % sizes[place] if cell < prod(sizes) else sizes[place], count)
+        for cell, count in counted.counts
+    )
+    return add_tallies([GroupTally(counted.group, counted.n, own)], group=counted.group)
 
 
 def tally_reports(randomizer: CampaignRandomizer, reports: Reports, *, group: str) -> GroupTally:

@@ -259,11 +259,21 @@ def _all_reports(found: CampaignExplanation) -> str:
 
 
 def _answer(campaign: Campaign) -> str:
+    if len(campaign.questions) > 1 and campaign.open:
+        return f"{'; '.join(map(_one_answer, campaign.questions))}; {_combined(campaign)}"
     if len(campaign.questions) > 1:
         each = "; ".join(f"{_one_answer(one)} at epsilon {upward(one.charged)}" for one in campaign.questions)
         together = "all answers of a person stay together in one report, and their epsilons add"
         return f"{each}; {together}{_named(campaign)}"
     return _one_answer(campaign) + ("" if campaign.open else _named(campaign))
+
+
+def _combined(campaign: Campaign) -> str:
+    """How all answers of a person stay together among dummies."""
+    return (
+        f"all answers of a person stay together in one report, as one of {getattr(campaign.mechanism, 'k', 0):,} "
+        "combinations, each with dummies of its own"
+    )
 
 
 def _named(campaign: Campaign) -> str:

@@ -21,13 +21,14 @@ from dovetail.core.errors import ConfigError, DovetailError, ParameterError
 from dovetail.core.noise import NOISES, Noise, People
 from dovetail.core.question import DROWNED, MOST_KINDS, QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS, SHUFFLERS, NumericRandomizer, Randomizer, Shuffler
-from dovetail.job.build import build_shuffler, public_data
+from dovetail.job.build import build_shuffler, open_answer, public_data
 from dovetail.job.collection import AnyDummies, noise_of
 from dovetail.job.config import GroupsSection, QuestionSection, ShuffleSection, files_of
 from dovetail.job.together import CAMPAIGN, RELEASE, Choices
 from dovetail.noise.classes import EpsilonClasses
 from dovetail.noise.local import Local
 from dovetail.noise.memoized import Memoized
+from dovetail.noise.shuffler import DummyNoise
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers, from_device, randomizer_kind
 from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.shuffle.sampling.dummies import (
@@ -35,6 +36,7 @@ from dovetail.shuffle.sampling.dummies import (
     GaussianDummies,
     SeveralDummies,
     SparseDummies,
+    SummedLaw,
     TruncatedGaussian,
     UserDummies,
 )
@@ -135,6 +137,10 @@ def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
         return EpsilonClasses(own.k, "class", epsilons, own.epsilon)
     stated = added_dummies(campaign) or people_dummies(campaign)
     dummies: AnyDummies | None = stated
+    if campaign.combinations:
+        whole = noise_of(OpenAnswers(campaign.combinations), dummies)
+        assert isinstance(whole, DummyNoise)
+        return whole.marginal(open_answer(question, points=getattr(campaign.mechanism, "k", 0)))
     if stated is not None and campaign.open:
         points = stated.k
         if isinstance(stated, SeveralDummies):
@@ -160,6 +166,9 @@ def require_question(campaign: Campaign) -> None:
     """ConfigError where [asks] is not what its questions ask, or goes with no such noise or order."""
     for one in campaign.questions:
         _require_one(one)
+    if isinstance(campaign.asked, AskedTogether) and campaign.open:
+        first = campaign.questions[0]
+        _require_choices(campaign, JOINT, noise_of_campaign(first, question_of(first)).name)
     if isinstance(campaign.mechanism, Joint):
         _require_choices(campaign, JOINT, Memoized.name if campaign.memoized else Local.name)
         for own in forms_of(campaign.mechanism):
@@ -259,7 +268,7 @@ def added_dummies(campaign: Campaign) -> ShufflerDummies | None:
         return None
     mechanism: Any = campaign.mechanism
     try:
-        dummies = _dummies_of(rule, mechanism.k)
+        dummies = _dummies_of(rule, campaign.combinations or mechanism.k)
     except ParameterError as error:
         raise ConfigError(f"in [dummies]: {error}") from None
     if isinstance(dummies, SparseDummies):
@@ -311,6 +320,7 @@ def law_of(dummies: ShufflerDummies) -> Law:
     if isinstance(dummies, SparseDummies):
         return int(dummies.kept * SCALE), int(dummies.more * SCALE), SCALE, BY_CHANCE
     noise, *others = [law for law, _ in dummies.laws]
+    assert not isinstance(noise, SummedLaw)  # of what is added, and no marginal
     if isinstance(noise, TruncatedGaussian):
         more = [law.reach for law in others]
         return noise.scale.numerator, noise.scale.denominator, noise.reach, SQUARED, *more
@@ -346,10 +356,11 @@ def people_dummies(campaign: Campaign) -> UserDummies | None:
     if rule is None or not isinstance(mechanism, Unrandomized):
         return None
     assert campaign.promise.assumed_honest is not None  # a campaign without it is none
-    wrong = _what_is_wrong(rule, mechanism.k, campaign.promise.assumed_honest, campaign.symbols)
+    k = campaign.combinations or mechanism.k
+    wrong = _what_is_wrong(rule, k, campaign.promise.assumed_honest, campaign.symbols)
     if wrong:
         raise ConfigError(f"in [dummies]: {wrong}")
-    return UserDummies(mechanism.k, rule.rate)
+    return UserDummies(k, rule.rate)
 
 
 def count_messages(sent: UserDummies, counts: Iterable[tuple[int, int]]) -> int:
