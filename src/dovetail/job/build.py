@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.account.compose import PATTERN
-from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds, user_dummies_for
 from dovetail.account.gaussian_dummies import Message, message_for
 from dovetail.core.checks import nearest
 from dovetail.core.display import counted
@@ -35,7 +35,7 @@ from dovetail.shuffle.fitting.components import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import restrict_groups
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.neighbours import refuse_rounded_apart
-from dovetail.shuffle.sampling.dummies import SeveralDummies, SparseDummies
+from dovetail.shuffle.sampling.dummies import SeveralDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.arrays import read_arrays
 from dovetail.table.data_section import DataSection, FileFormat, Section, Spellings
@@ -206,7 +206,7 @@ def build_dummies(settings: RunConfig, question: Question, *, n: int, chance: fl
                 k=k, epsilon=epsilon, delta=promise.delta, honest=honest, symbols=question.symbols
             )
         if promise.dummies == "sparse":
-            return SparseDummies(k, epsilon)
+            return sparse_for_rounds(k=k, epsilon=epsilon, delta=promise.delta, rounds=question.symbols)
         if promise.dummies == "gaussian" and len(set(question.precisions)) > 1:
             message = message_for(
                 weights=question.precisions, epsilon=epsilon, delta=promise.delta, rounds=promise.rounds
