@@ -14,7 +14,7 @@ from tests.collect.servers import Mosquitto
 from tests.waiting import PATIENCE, until
 
 import dovetail as dt
-from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds, user_dummies_for
 from dovetail.account.gaussian_dummies import message_for
 from dovetail.cli.collect.query import _rows
 from dovetail.collect.campaign.explain import explain
@@ -27,7 +27,6 @@ from dovetail.core.noise import People
 from dovetail.core.question import QUESTIONS
 from dovetail.noise.users import UserNoise
 from dovetail.randomize.sampling.open_reports import OpenAnswers
-from dovetail.shuffle.sampling.dummies import SparseDummies
 from dovetail_device.ledger import terms_of
 from dovetail_device.session import limit, open_device, read_value, submit
 from dovetail_protocol.dummies import delta_of_each
@@ -81,7 +80,7 @@ def document(
         found["promise"]["delta"] = delta
         found["promise"]["assumed_honest"] = people
     elif sparse:
-        few = SparseDummies(k, 4.0)
+        few = sparse_for_rounds(k=k, epsilon=8.0, delta=delta, rounds=symbols)
         found["dummies"] = {"epsilon": few.epsilon, "kept": float(few.kept), "more": float(few.more)}
     else:
         delta = delta_of_each(1e-2, symbols)
@@ -111,6 +110,25 @@ def test_every_symbol_of_every_person_is_counted_once_whatever_crashes(
         assert result.truth.shape == result.value.shape
 
 
+@pytest.mark.exhaust
+def test_several_symbols_that_are_kept_by_chance_are_each_counted_or_left_out_whatever_crashes() -> None:
+    settings = {"others": "age: a | b; sex: F | M"}
+    question = question_about("tables", {"private": "answer", "categories": ["no", "yes"]}, settings, name="a test")
+    k = question.domain["k"]
+    few = sparse_for_rounds(k=k, epsilon=8.0, delta=1e-2, rounds=question.symbols)
+    asked = document("covariance", WEIGHT, "shuffler", people=20, rounds=2, sparse=True) | {
+        "asks": asked_of(question, private="answer", settings=settings, k=k).stated(),
+        "randomizer": {"name": "none", "k": k}, "rounds": schedule(2),
+        "dummies": {"epsilon": few.epsilon, "kept": float(few.kept), "more": float(few.more)},
+    }  # fmt: skip
+    faults = FaultRates(loss=0.1, duplicate=0.1, delay=0.1, crash=0.002)
+    found = simulate(ThrowawayCampaign.of(asked, 30), faults=faults, seed=1)
+    assert found.sound and len(found.results) == 2
+    for result in found.results:
+        assert result.truth.shape == result.value.shape == (12,)
+        assert ((result.interval[:, 0] <= result.truth) & (result.truth <= result.interval[:, 1])).mean() > 0.75
+
+
 @pytest.mark.parametrize("trust", ["local", "shuffler", "users"])
 def test_what_is_asked_is_told_in_words_before_anybody_takes_part(trust: str) -> None:
     world = ThrowawayCampaign.of(document("covariance", WEIGHT, trust, people=60), 1)
@@ -132,6 +150,7 @@ def test_several_values_are_read_from_one_line() -> None:
         ("mqtt", "covariance", WEIGHT, "shuffler", 40, False),
         ("http", "covariance", WEIGHT, "shuffler", 40, True),
         ("mqtt", "covariance", WEIGHT, "shuffler", 40, True),
+        ("http", "regression", {"others": "weight = 50..100", "points": 2}, "shuffler", 120, True),
         ("http", "number", {}, "shuffler", 40, False),
         ("mqtt", "number", {}, "shuffler", 40, False),
         ("http", "correlation", FINE, "users", 48, False),

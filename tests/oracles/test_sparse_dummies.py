@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dovetail.account.dummies import sparse_delta, sparse_guarantee
+from dovetail.account.dummies import sparse_delta, sparse_for_rounds, sparse_guarantee
+from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.noise import People
 from dovetail.estimate.dummies import KeptCounts, shares_of_kept
+from dovetail.noise.sparse import SparseNoise
+from dovetail.randomize.sampling.open_reports import OpenAnswers
 from dovetail.shuffle.sampling.dummies import SparseDummies
+from dovetail.shuffle.uniform import Uniform
 from dovetail_protocol.exact_thresholds import exp_bracket
 
 MOST = 6  # counts that are enumerated; beyond them ratios repeat
@@ -77,6 +83,42 @@ def test_two_batches_together_are_what_all_their_releases_say(epsilon: float) ->
         assert sparse_guarantee(dummies, n=1, rounds=2, delta=found).epsilon == pytest.approx(wanted, rel=1e-6)
     pure = sparse_guarantee(dummies, n=1, rounds=2)
     assert pure.delta == 0.0 and 2.0 * epsilon * (1.0 - 1e-6) <= pure.epsilon <= 2.0 * epsilon * (1.0 + 1e-8)
+
+
+def test_two_symbols_of_a_person_are_hidden_as_is_said_in_all_releases_of_both_lists() -> None:
+    """Exactly: the promise is reached by one release, and with dummies for one symbol alone it is broken."""
+    noise = SparseNoise(sparse_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=2), OpenAnswers(4), 2)
+    promise = noise.central(Uniform(1), People(1), delta=1e-6)
+    assert isinstance(promise, CentralDP) and promise.delta == 0.0 and 0.99 < promise.epsilon <= 1.0
+    bound = exp_bracket(Fraction(promise.epsilon))[1]
+    for dummies, kept_promise in ((noise.dummies, True), (SparseDummies(4, 1.0), False)):
+        one = ratios(dummies, (1, 0), (0, 1))  # in either list
+        both = [here * there for here, there in product(one, repeat=2)]
+        assert (max(both) <= bound) == kept_promise == (1 / min(both) <= bound)
+    assert float(max(ratios(noise.dummies, (1, 0), (0, 1))) ** 2) == pytest.approx(math.e, rel=1e-5)
+
+
+def test_each_symbol_of_a_person_is_kept_by_a_coin_of_its_own() -> None:
+    """Six standard deviations of three counts: a right implementation fails with a chance below 1e-8."""
+    noise, n = SparseNoise(SparseDummies(4, 1.0), OpenAnswers(4), 2), 20_000
+    sent = np.column_stack([np.arange(n) % 2, 2 + np.arange(n) % 2])
+    (first, own), (second, other) = noise.messages(sent, simulation(1))
+    assert (own == sent[first, 0]).all() and (other == sent[second, 1]).all()
+    beta = float(noise.dummies.kept)
+    for places, chance in ((first, beta), (second, beta), (np.intersect1d(first, second), beta**2)):
+        assert abs(places.size - n * chance) < 6.0 * math.sqrt(n * chance * (1.0 - chance))
+
+
+def test_a_delta_is_spent_where_it_pays() -> None:
+    for symbols in (2, 3, 5):
+        few = sparse_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=symbols)
+        assert few.epsilon == pytest.approx(1.0 / symbols, rel=2e-6)
+        told = sparse_guarantee(few, n=9, rounds=symbols, delta=1e-6)
+        assert told.delta == 0.0 and told.epsilon <= 1.0
+    for symbols, gain in ((8, 1.04), (12, 1.23), (66, 2.75)):
+        few = sparse_for_rounds(k=4, epsilon=1.0, delta=1e-6, rounds=symbols)
+        told = sparse_guarantee(few, n=9, rounds=symbols, delta=1e-6)
+        assert few.epsilon * symbols > 0.999 * gain and told.delta == 1e-6 and told.epsilon <= 1.0
 
 
 @pytest.mark.parametrize("held", [0, 1, 7])

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
@@ -338,10 +339,6 @@ def test_groups_have_quantiles_of_their_own(tmp_path: Path) -> None:
         ),
         ({"question": {"ask": "distribution", "quantiles": "half"}}, "`quantiles` must be numbers above 0"),
         ({"promise": {}, "randomize": {"epsilon": 3.0}}, "go with dummies alone"),
-        (
-            {"promise": {**CONFIG["promise"], "dummies": "sparse"}},
-            "here 2, go with geometric or Gaussian dummies, or those",
-        ),
         ({"promise": {}, "randomize": {"epsilon": 3.0, "randomizer": "unary"}}, "needs reports that name an answer"),
         ({"data": {"private": "x", "categories": ["a", "b"]}}, "declare `lower` and `upper`"),
         ({"promise": {**CONFIG["promise"], "trust": "users", "delta": 1e-9}}, "with 3 messages a person"),
@@ -351,6 +348,17 @@ def test_what_cannot_be_asked_is_refused_in_one_line(changes: dict[str, Any], me
     with pytest.raises(ConfigError, match=message) as refused:
         dt.run({**CONFIG, **changes}, table=TABLE, ledger=tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_a_tree_behind_sparse_dummies_is_refused_as_sums_over_its_levels_have_no_law(tmp_path: Path) -> None:
+    config = {**CONFIG, "promise": {**CONFIG["promise"], "dummies": "sparse"}}
+    with pytest.raises(UnsupportedError, match=r"ask with one list \(of a distribution `levels` = 1\)"):
+        dt.run(config, table=TABLE, ledger=tmp_path)
+    assert not any(tmp_path.rglob("*.parquet"))
+    noise = SparseNoise(SparseDummies(6, 1.0), OpenAnswers(6), 2)
+    for ask in (noise.deviation, partial(noise.reach, held=np.array([0]), tail=0.1)):
+        with pytest.raises(UnsupportedError, match="sums over several lists"):
+            ask(np.ones((1, 2)), np.ones((1, 2)), people=People(9))
 
 
 def weighted(held: np.ndarray, worth: np.ndarray, shares: tuple[float, ...]) -> np.ndarray:

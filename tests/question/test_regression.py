@@ -9,12 +9,13 @@ import pytest
 from scipy.stats import binom
 
 import dovetail as dt
-from dovetail.account.dummies import dummies_for_rounds
+from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds
 from dovetail.core.errors import ConfigError, ParameterError, UnsupportedError
-from dovetail.core.noise import People
+from dovetail.core.noise import Noise, People
 from dovetail.estimate.moments import Products
 from dovetail.job.question_plan import plan_question
 from dovetail.noise.shuffler import ShufflerNoise
+from dovetail.noise.sparse import SparseNoise
 from dovetail.question.regression import Regression
 from dovetail.randomize.sampling.open_reports import OpenAnswers
 
@@ -82,9 +83,15 @@ def test_each_product_is_rounded_right_on_average() -> None:
     assert (np.abs(found - true) < 6.0 * np.sqrt(products.rounding / people)).all()  # chance 1e-8
 
 
-def test_coefficients_are_right_on_average_and_intervals_cover() -> None:
+SPARSE = SparseNoise(
+    sparse_for_rounds(k=ASKED.domain["k"], epsilon=8.0, delta=1e-3, rounds=8), OpenAnswers(ASKED.domain["k"]), 8
+)
+
+
+@pytest.mark.parametrize("noise", [noise_of(4.0), SPARSE], ids=lambda one: one.name)
+def test_coefficients_are_right_on_average_and_intervals_cover(noise: Noise) -> None:
     """A right implementation fails with a chance below 1e-7: six standard errors, and binomial tails of 1e-8."""
-    noise, people, rng, repeats = noise_of(4.0), People(N, pl.DataFrame()), dt.simulation(4), 120
+    people, rng, repeats = People(N, pl.DataFrame()), dt.simulation(4), 120
     truth, covered, values, errors = np.array(ASKED.truth(ROWS)), np.zeros(3), [], []
     for _ in range(repeats):
         batch = noise.complete(noise.randomize(ASKED.answer(ROWS, rng), people, rng), rng)
@@ -106,6 +113,20 @@ def test_it_is_refused_where_noise_could_make_the_numbers_dependent() -> None:
     with pytest.raises(UnsupportedError, match="noise alone could make these numbers linearly dependent") as refused:
         ASKED.learned(noise, noise.tally(batch), people)
     assert "times as many people" in str(refused.value)
+
+
+def test_behind_sparse_dummies_errors_fall_with_the_root_and_the_refusal_says_how_many_people_that_takes() -> None:
+    people, means = People(N), np.zeros(8)
+    more = [ASKED.noise_ratio(SPARSE, People(n)) for n in (N, 4 * N)]
+    assert more[0] == pytest.approx(2.0 * more[1], rel=0.05)
+    ends = SPARSE.expected(np.tile([0.5, 0.0, 0.0, 0.0, 0.5], 8), people)  # where all people are, it is largest
+    largest = np.diag(SPARSE.moments(ends, ASKED.products.weights, people)[1]) + ASKED.products.rounding / N
+    assert ASKED.error(SPARSE, people) == pytest.approx(np.sqrt(largest.max()), rel=1e-9)
+    means[[i for i, pair in enumerate(ASKED.products.pairs) if pair[0] == pair[1]]] = 0.1
+    loud = 4.0 * 0.1**2 / 4.0 / 8.0 * np.eye(8)  # the least eigenvalue is .1, and doubted up to .2
+    for power, times in ((1.0, "about 4 times"), (0.5, "about 8 times")):
+        with pytest.raises(UnsupportedError, match=times):
+            ASKED.products.least_squares(means, loud, power=power)
 
 
 def test_a_column_that_is_another_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import dovetail as dt
-from dovetail.account.dummies import dummies_for_rounds
+from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds
 from dovetail.account.gaussian_dummies import Message, message_epsilon, message_for
 from dovetail.cli.main import invoke
 from dovetail.core.errors import ConfigError, DataError, UnsupportedError
@@ -21,6 +21,7 @@ from dovetail.job.config import load_config
 from dovetail.job.question_plan import plan_question
 from dovetail.noise.gaussian import GaussianNoise
 from dovetail.noise.shuffler import ShufflerNoise
+from dovetail.noise.sparse import SparseNoise
 from dovetail.noise.users import UserNoise
 from dovetail.question.tables import Tables
 from dovetail.randomize.sampling.open_reports import OpenAnswers
@@ -73,6 +74,79 @@ def test_everybody_is_in_one_cell_of_each_table() -> None:
         for x, y in np.ndindex(*table.shape):
             assert table[x, y] == ((CODES[:, i] == x) & (CODES[:, j] == y)).sum()
     assert (np.diff(PAIRS.symbols(CODES), axis=1) > 0).all() and PAIRS.symbols(CODES).max() < PAIRS.size
+
+
+SPARSE = SparseNoise(sparse_for_rounds(k=21, epsilon=3.0, delta=1e-6, rounds=3), OpenAnswers(21), 3)
+
+
+def sparse_coverage(kept_by: SparseNoise, *, repeats: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How often intervals cover, of these people and their population, and how far off values are, by these coins."""
+    rng, people = dt.simulation(7), People(N)
+    truth, law, values = np.array(ASKED.truth(CODES)), np.random.default_rng(8), []
+    covered, drawn = np.zeros(21), np.zeros(21)
+    for _ in range(repeats):
+        some = CODES[law.integers(0, N, N)]  # these people are the population
+        for codes, found in ((CODES, covered), (some, drawn)):
+            batch = kept_by.complete(kept_by.randomize(ASKED.answer(codes, rng), people, rng), rng)
+            one = ASKED.learned(SPARSE, SPARSE.tally(batch), people)
+            low, high = one.interval(0.95) if codes is CODES else one.population_interval(0.95)
+            found += (low <= truth + 1e-12) & (truth - 1e-12 <= high)
+            if codes is CODES:
+                values.append((one.value - truth) / one.standard_error)
+    return covered, drawn, np.array(values)
+
+
+@pytest.mark.exhaust
+def test_cells_behind_sparse_dummies_have_intervals_of_their_own_law() -> None:
+    """Of 21 cells each: binomial tails of 1e-9, six standard errors. Coins that keep a tenth fewer are seen."""
+    repeats = 150
+    least = binom.ppf(1e-9, repeats, 0.95)
+    covered, drawn, values = sparse_coverage(SPARSE, repeats=repeats)
+    assert (covered >= least).all() and (drawn >= least).all()
+    assert (np.abs(values.mean(axis=0)) < 6.0 / np.sqrt(repeats) + 0.05).all()  # rare counts are skew
+    assert (np.abs(values.std(axis=0) - 1.0) < 6.0 * np.sqrt(2.0 / repeats)).all()
+    fewer = SparseNoise(sparse_for_rounds(k=21, epsilon=2.75, delta=1e-6, rounds=3), OpenAnswers(21), 3)
+    assert (sparse_coverage(fewer, repeats=40)[0] < binom.ppf(1e-9, 40, 0.95)).any()
+
+
+@pytest.mark.exhaust
+def test_a_test_of_independence_behind_sparse_dummies_has_its_size() -> None:
+    """At .05, of 300 tables of columns that do not go together: a right one fails with a chance of 1e-4."""
+    asked = Tables(("x", "y", "z"), "c: m | f")
+    noise = SparseNoise(sparse_for_rounds(k=6, epsilon=2.0, delta=1e-6, rounds=1), OpenAnswers(6), 1)
+    rng, people, law = dt.simulation(9), People(2000), np.random.default_rng(10)
+    found = []
+    for dependent in [False] * 300 + [True] * 20:
+        one = law.choice(3, 2000, p=[0.5, 0.3, 0.2])
+        two = np.where(law.random(2000) < 0.4 * dependent, one % 2, law.choice(2, 2000, p=[0.6, 0.4]))
+        batch = noise.complete(noise.randomize(asked.answer(np.column_stack([one, two]), rng), people, rng), rng)
+        found.append(asked.curve(noise, noise.tally(batch), people)["p"][0] <= 0.05)
+    assert binom.ppf(5e-5, 300, 0.05) <= sum(found[:300]) <= binom.ppf(1.0 - 5e-5, 300, 0.06)
+    assert all(found[300:])
+
+
+def test_sparse_dummies_of_tables_promise_what_their_account_says(tmp_path: Path) -> None:
+    """Of three tables no delta is spent; of ten, one that pays: 14 % more epsilon for each."""
+    promise = {**CONFIG["promise"], "dummies": "sparse", "epsilon": 3.0}
+    few = dt.run({**CONFIG, "promise": promise}, table=TABLE, ledger=tmp_path, out=tmp_path / "out").document()
+    assert few["central"]["delta"] == 0.0 and 2.99 < few["central"]["epsilon"] <= 3.0
+    assert any("keeps each symbol with probability" in one for one in few["assumptions"])
+    asked = Tables(("x", "y"), "b: p | q; c: p | q; d: p | q; e: p | q")
+    many = sparse_for_rounds(k=40, epsilon=1.0, delta=1e-6, rounds=asked.symbols)
+    told = SparseNoise(many, OpenAnswers(40), 10).central(Uniform(N), People(N), delta=1e-6)
+    assert isinstance(told, CentralDP) and told.delta == 1e-6 and 0.999 < told.epsilon <= 1.0
+    assert many.epsilon > 0.113
+    with pytest.raises(
+        UnsupportedError, match=r"noise drowns all two-way tables of 60 people: .* takes [\d,]+ people"
+    ):
+        dt.run({**CONFIG, "promise": promise | {"epsilon": 0.5}}, table=TABLE.head(60), ledger=tmp_path / "few")
+
+
+def test_typical_cells_say_how_many_people_it_takes() -> None:
+    pairs = Pairs((2, 2))
+    alike, apart = np.full(4, 0.5), np.array([0.1, 0.1, 0.1, np.sqrt(1.0 - 0.03)])
+    assert pairs.noise(alike) == {(0, 1): 2.0} and pairs.needed(alike, 100) == {(0, 1): 200}
+    assert pairs.noise(apart)[0, 1] == pytest.approx(2.0) and pairs.needed(apart, 100) == {(0, 1): 400}
 
 
 @pytest.mark.exhaust
@@ -144,7 +218,7 @@ def p_values(n: int, sd: float, repeats: int, *, dependent: float) -> np.ndarray
         two = np.where(rng.random(n) < dependent, one % 3, rng.choice(3, n, p=[0.5, 0.3, 0.2]))
         tables = pairs.counted(np.column_stack([one, two]))
         noisy = {pair: table + rng.laplace(0.0, sd / 2**0.5, table.shape) for pair, table in tables.items()}
-        draw = lambda: {(0, 1): rng.laplace(0.0, sd / 2**0.5, (4, 3))}  # noqa: E731
+        draw = lambda held: {(0, 1): rng.laplace(0.0, sd / 2**0.5, (4, 3))}  # noqa: E731
         found.append(independence(noisy, n, {(0, 1): sd**2}, draw, rng)[0, 1])
     return np.array(found)
 
@@ -166,7 +240,7 @@ def test_a_test_of_independence_finds_what_goes_together_and_no_more() -> None:
 def test_a_table_that_noise_leaves_one_row_of_is_not_tested() -> None:
     rng = np.random.default_rng(4)
     table = {(0, 1): rng.normal(5.0, 50.0, (3, 3))}
-    assert independence(table, 45, {(0, 1): 2500.0}, lambda: table, rng) == {}
+    assert independence(table, 45, {(0, 1): 2500.0}, lambda held: table, rng) == {}
 
 
 def test_a_release_has_tables_tests_and_a_synthetic_table(tmp_path: Path) -> None:
@@ -214,7 +288,7 @@ def test_larger_tables_have_less_noise_in_a_cell_and_all_keep_the_promise_of_the
 
 
 @pytest.mark.exhaust
-@pytest.mark.parametrize("dummies", ["geometric", "gaussian"])
+@pytest.mark.parametrize("dummies", ["geometric", "gaussian", "sparse"])
 def test_the_analyst_reads_a_released_table_again(
     dummies: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ SPARSE_SOURCE = "Reports kept by chance among sparse dummies of a trusted shuffl
 METHOD = "dummies of the shuffler"
 MOST_ROUNDS = 100_000
 MOST_SPARSE_ROUNDS = 10_000
+WORTH_DELTA = 1.001  # how much more epsilon several batches together would promise without a delta
 UP = 1.0 + 1e-9  # far beyond the rounding of sums of positive terms
 
 
@@ -277,7 +278,7 @@ def sparse_guarantee(dummies: SparseDummies, *, n: int, rounds: int = 1, delta: 
     rounds : int
         Batches about the same people, each with coins and dummies of its own.
     delta : float
-        Of several batches together; one batch needs none, and has none.
+        Of several batches together, where it lowers epsilon by a thousandth; one batch needs none, and has none.
 
     Raises
     ------
@@ -299,9 +300,10 @@ def sparse_guarantee(dummies: SparseDummies, *, n: int, rounds: int = 1, delta: 
     wanted = share("delta", delta) if many > 1 and delta else 0.0
     most = many * _sparse_loss(dummies) * UP ** (many > 1)
     if wanted:
-        most = bisect(
+        exact = bisect(
             lambda epsilon: sparse_delta(dummies, epsilon, rounds=many) <= wanted, 0.0, most, tolerance=1e-9
         )
+        most, wanted = (exact, wanted) if most > WORTH_DELTA * exact else (most, 0.0)
     return CentralDP(
         all=most, honest=most, colluding=math.inf, delta=wanted, n=people, honest_n=1, method=METHOD,
         source=SPARSE_SOURCE, numeric=Bracket(most * (1.0 - 1e-6), most), attack_lower=0.0, trust="shuffler",
@@ -334,6 +336,8 @@ def sparse_delta(dummies: SparseDummies, epsilon: float, *, rounds: int = 1) -> 
 def sparse_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> SparseDummies:
     """The sparse dummies of one round of several about the same people that together are (epsilon, delta)-private.
 
+    Symbols of a person count as rounds. Where delta makes no difference of a thousandth they do without.
+
     Raises
     ------
     ParameterError
@@ -353,7 +357,8 @@ def sparse_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> S
         return sparse_delta(SparseDummies(k, each), epsilon, rounds=many) <= wanted
 
     least = epsilon / many * (1.0 - 1e-6)
-    return SparseDummies(k, bisect(keeps, min(epsilon, 4.0 * epsilon / math.sqrt(many)), least, tolerance=1e-6))
+    found = bisect(keeps, min(epsilon, 4.0 * epsilon / math.sqrt(many)), least, tolerance=1e-6)
+    return SparseDummies(k, found if found * many > WORTH_DELTA * epsilon else least)
 
 
 def _sparse_loss(dummies: SparseDummies) -> float:

@@ -285,8 +285,8 @@ class Noise(Declared):
         """The noise of one of the symbols that a person sends, of its list alone where lists differ."""
         return self
 
-    def off(self, people: People, rng: Entropy) -> NDArray[np.float64]:
-        """How far a count of each answer (k,) is off, drawn afresh: for tests that simulate a release."""
+    def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
+        """How far counts (k,) are off where so many people gave each answer: for tests that simulate a release."""
         raise UnsupportedError(f"{self.label}: how far counts are off depends on what people hold.")
 
     def telling(self, people: People, *, delta: float) -> tuple[Telling, ...]:

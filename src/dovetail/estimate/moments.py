@@ -77,16 +77,20 @@ class Products:
             ]
         )
 
-    @cached_property
-    def weights(self) -> Reals:
-        """The weight of each symbol in each mean (products, size), from the middle of its range.
+    @property
+    def steps(self) -> Reals:
+        """What each symbol of a product stands for (products, points), from the middle of its range.
 
         The symbols of one product sum to n, which is known: nothing is lost by measuring from the middle.
         """
+        return np.outer([grid.step for grid in self._grids], np.arange(self.points) - 0.5 * (self.points - 1))
+
+    @cached_property
+    def weights(self) -> Reals:
+        """The weight of each symbol in each mean (products, size)."""
         found = np.zeros((len(self.pairs), self.size))
-        for place, grid in enumerate(self._grids):
-            away = grid.step * (np.arange(self.points) - 0.5 * (self.points - 1))
-            found[place, place * self.points : (place + 1) * self.points] = away
+        for place, own in enumerate(self.steps):
+            found[place, place * self.points : (place + 1) * self.points] = own
         return found
 
     @property
@@ -110,10 +114,15 @@ class Products:
         """The least eigenvalue of A up to which noise of these variances in the products could make A singular."""
         return 2.0 * math.sqrt(float(np.where(self._which < 0, 0.0, variances[self._which]).sum()))
 
-    def least_squares(self, means: Reals, covariance: Reals) -> tuple[Reals, Reals]:
+    def least_squares(self, means: Reals, covariance: Reals, *, power: float = 1.0) -> tuple[Reals, Reals]:
         r"""Coefficients (1 and the other numbers) of the first number, and their covariance by the delta method.
 
         .. math:: \hat\beta = A^{-1} b, \qquad d\beta = A^{-1} (db - dA\, \beta)
+
+        Parameters
+        ----------
+        power : float
+            Of the number of people with which noise in the means falls: 1, or 1/2 where a part of them is counted.
 
         Raises
         ------
@@ -126,7 +135,8 @@ class Products:
         a, b = np.where(which < 0, 1.0, means[which]), means[target]
         least, doubt = float(np.linalg.eigvalsh(a)[0]), self.refused(np.diag(covariance))
         if least <= doubt:
-            times = f"about {math.ceil(2.0 * doubt / least):,} times" if least > 0.0 else "many times"
+            more = math.ceil(2.0 * (doubt / least) ** (1.0 / power)) if least > 0.0 else 0
+            times = f"about {more:,} times" if more else "many times"
             raise UnsupportedError(
                 "the noise alone could make these numbers linearly dependent, so no coefficients are quoted: ask "
                 f"{times} as many people, fewer numbers, or in narrower ranges."

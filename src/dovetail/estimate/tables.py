@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,8 +84,19 @@ class Pairs:
         }
 
     def noise(self, errors: ArrayLike) -> dict[Pair, float]:
-        """Standard error of a cell of each table, in cells of n / cells people; above 1 the noise drowns it."""
-        return {pair: float(one[0, 0]) * one.size for pair, one in self.split(errors).items()}
+        """Standard error of a typical cell of each table, over its n / cells people; above 1 the noise drowns it."""
+        return {pair: math.sqrt(float((one**2).mean())) * one.size for pair, one in self.split(errors).items()}
+
+    def needed(self, errors: ArrayLike, n: int) -> dict[Pair, int]:
+        """From how many people on a typical cell of each table holds more than its noise, of n with these errors.
+
+        Noise falls with their number, or, where the errors of cells differ with how many are in them, with its root.
+        """
+        apart = {pair: bool(np.ptp(one) > 0.0) for pair, one in self.split(errors).items()}
+        return {
+            pair: math.ceil(n * max(one, one**2) if apart[pair] else n * one)
+            for pair, one in self.noise(errors).items()
+        }
 
     def counted(self, codes: Codes) -> Tables:
         """The tables of people."""
@@ -156,7 +168,11 @@ def mutual_information(table: Reals) -> float:
 
 
 def independence(
-    tables: Tables, n: int, variances: Mapping[Pair, float], drawn: Callable[[], Tables], rng: np.random.Generator
+    tables: Tables,
+    n: int,
+    variances: Mapping[Pair, float],
+    drawn: Callable[[Codes], Tables],
+    rng: np.random.Generator,
 ) -> dict[Pair, float]:
     r"""Probabilities of tables as far from independence, where the columns are independent.
 
@@ -169,7 +185,7 @@ def independence(
     Parameters
     ----------
     drawn : function
-        Noise of all tables.
+        Noise of all tables, of how many people are in each cell of all of them.
     """
     merged: dict[Pair, tuple[Codes, Codes]] = {}
     for pair, table in tables.items():
@@ -179,15 +195,15 @@ def independence(
         )
         if min(int(one.max()) for one in parts) > 0:
             merged[pair] = (parts[0], parts[1])
-    found = {pair: _statistic(tables[pair], by, variances[pair], n) for pair, by in merged.items()}
+    found = {pair: _statistic(tables[pair], by, variances[pair]) for pair, by in merged.items()}
     above = dict.fromkeys(merged, 1)
+    laws = {pair: _independent(tables[pair]) for pair in merged}
+    held = {pair: np.zeros(table.shape, dtype=np.int64) for pair, table in tables.items()}
     for _ in range(DRAWS):
-        noise = drawn()
+        held |= {pair: rng.multinomial(n, law.ravel()).reshape(law.shape) for pair, law in laws.items()}
+        noise = drawn(np.concatenate([one.ravel() for one in held.values()]))
         for pair, by in merged.items():
-            rows, columns = (np.maximum(tables[pair].sum(axis=axis), 0.0) for axis in (1, 0))
-            law = np.outer(rows, columns).ravel() / max(float(rows.sum() * columns.sum()), 1e-300)
-            people = rng.multinomial(n, law / law.sum()).reshape(tables[pair].shape)
-            above[pair] += _statistic(people + noise[pair], by, variances[pair], n) >= found[pair]
+            above[pair] += _statistic(held[pair] + noise[pair], by, variances[pair]) >= found[pair]
     return {pair: count / (DRAWS + 1) for pair, count in above.items()}
 
 
@@ -204,10 +220,17 @@ def _merge(margin: Reals, least: float) -> Codes:
     return np.where(large, parts, smallest).astype(np.int64)
 
 
-def _statistic(table: Reals, by: tuple[Codes, Codes], variance: float, n: float) -> float:
+def _independent(table: Reals) -> Reals:
+    """Chances of the cells under independence, by the table's own margins."""
+    rows, columns = (np.maximum(table.sum(axis=axis), 0.0) for axis in (1, 0))
+    law = np.outer(rows, columns) / max(float(rows.sum() * columns.sum()), 1e-300)
+    return np.asarray(law / law.sum())
+
+
+def _statistic(table: Reals, by: tuple[Codes, Codes], variance: float) -> float:
     rows, columns = (np.eye(int(one.max()) + 1)[one] for one in by)
     joined, many = rows.T @ table @ columns, np.outer(rows.sum(axis=0), columns.sum(axis=0))
-    even = np.maximum(np.outer(joined.sum(axis=1), joined.sum(axis=0)) / n, 0.0)
+    even = np.maximum(np.outer(joined.sum(axis=1), joined.sum(axis=0)) / joined.sum(), 0.0)
     return float(((joined - even) ** 2 / (even + variance * many)).sum())
 
 

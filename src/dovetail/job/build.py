@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.account.compose import PATTERN
-from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds, user_dummies_for
 from dovetail.account.gaussian_dummies import Message, message_for
 from dovetail.core.checks import nearest
 from dovetail.core.display import counted
@@ -38,7 +38,7 @@ from dovetail.shuffle.fitting.components import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import restrict_groups
 from dovetail.shuffle.fitting.groups import Groups
 from dovetail.shuffle.fitting.neighbours import refuse_rounded_apart
-from dovetail.shuffle.sampling.dummies import MOST_DUMMIES, SeveralDummies, SparseDummies
+from dovetail.shuffle.sampling.dummies import MOST_DUMMIES, SeveralDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.arrays import read_arrays
 from dovetail.table.data_section import DataSection, FileFormat, Section, Spellings
@@ -272,7 +272,7 @@ def _dummies(promise: PromiseSection, k: int, *, honest: int, symbols: int = 1) 
     if promise.trust == "users":
         return user_dummies_for(k=k, epsilon=epsilon, delta=delta, honest=honest, symbols=symbols)
     if promise.dummies == "sparse":
-        return SparseDummies(k, epsilon)
+        return sparse_for_rounds(k=k, epsilon=epsilon, delta=delta, rounds=symbols)
     return dummies_for_rounds(k=k, epsilon=epsilon, delta=delta, rounds=promise.rounds * symbols, law=promise.dummies)
 
 

@@ -375,9 +375,9 @@ def noise_of(
     made: Any = randomizer
     if dummies is not None and isinstance(randomizer, VectorRandomizer):
         raise ParameterError("dummies go with answers of a list and with numbers: leave out `dummies` for vectors.")
-    if symbols > 1 and isinstance(dummies, SparseDummies | Message):
+    if symbols > 1 and isinstance(dummies, Message):
         raise ParameterError(
-            f"several symbols of a person, here {symbols}, go with geometric or Gaussian dummies, or those of people."
+            f"several symbols of a person, here {symbols}, go with other dummies than those of digits of a number."
         )
     if symbols > 1 and dummies is None:
         raise ParameterError(
@@ -392,7 +392,7 @@ def noise_of(
         case GaussianDummies() | SeveralDummies():
             return GaussianNoise(dummies, made, symbols, rounds)
         case SparseDummies():
-            return SparseNoise(dummies, made)
+            return SparseNoise(dummies, made, symbols)
         case Message():
             return DigitNoise(dummies, made, rounds)
     return UserNoise(dummies, made, symbols)

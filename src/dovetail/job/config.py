@@ -268,7 +268,8 @@ class PromiseSection(Section):
     themselves, so that it is as long as `honest` of them do (default: all).
 
     `dummies` of the shuffler: "geometric"; "gaussian", with less noise where people are asked five times and more;
-    "digits", for the mean of a number among many people; "sparse", few of them and no delta, for long lists.
+    "digits", for the mean of a number among many people; "sparse", few of them, for long lists, without a delta where
+    a person sends up to five symbols.
     `rounds` releases about the same people keep `epsilon` and `delta` together.
     """
 

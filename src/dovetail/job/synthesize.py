@@ -120,6 +120,7 @@ def synthetic_table(document: Mapping[str, Any], *, people: int | None = None, s
     columns = zip(names, asked["values"], codes.T, strict=True)
     made = pl.DataFrame({name: [values[one] for one in column.tolist()] for name, values, column in columns})
     moved, noise = variation(pairs.counted(codes), tables), pairs.noise(overall["standard_error"])
+    needed = pairs.needed(overall["standard_error"], n)
     return SyntheticTable(
         made,
         tuple(
@@ -127,7 +128,7 @@ def synthetic_table(document: Mapping[str, Any], *, people: int | None = None, s
                 columns=(names[i], names[j]),
                 noise=0.5 * math.sqrt(2.0 / math.pi) * float(one.sum()),
                 fit=moved[i, j],
-                people=math.ceil(n * noise[i, j]),
+                people=needed[i, j],
                 good=noise[i, j] <= 1.0,
             )
             for (i, j), one in errors.items()

@@ -100,6 +100,16 @@ class DummyNoise(Noise):
             return self.own.randomize(values, rng)
         return np.column_stack([self.own.randomize(one, rng) for one in np.transpose(values)])
 
+    @property
+    def _sent(self) -> str:
+        """Who sends what, for the report."""
+        if self.symbols == 1:
+            return "Each person sends exactly one report."
+        return (
+            f"Each person sends exactly {self.symbols} symbols, one of each list, that nobody can link; who fails "
+            "with one of them is left out with all."
+        )
+
     def tally(self, reports: Reports) -> Tally:
         return Tally(self.dummies.tally(reports), len(reports))
 
@@ -256,7 +266,7 @@ class AddedNoise(DummyNoise):
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)
 
-    def off(self, people: People, rng: Entropy) -> NDArray[np.float64]:
+    def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         drawn = np.concatenate([law.sample(many, rng) for law, many in self.dummies.laws])
         return np.asarray(drawn - self.dummies.means, dtype=np.float64)
 
@@ -270,10 +280,7 @@ class AddedNoise(DummyNoise):
 
     def assumptions(self, people: People, *, delta: float, central: CentralDP | Missing) -> tuple[str, ...]:
         return (
-            "Each person sends exactly one report."
-            if self.symbols == 1
-            else f"Each person sends exactly {self.symbols} symbols, one of each list, that nobody can link; who "
-            "fails with one of them is left out with all.",
+            self._sent,
             TRUSTED,
             *([PUBLIC_LISTS] if self.symbols > 1 or self.rounds > 1 else []),
             *together(self.rounds, central),

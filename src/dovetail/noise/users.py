@@ -112,7 +112,7 @@ class UserNoise(DummyNoise):
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)
 
-    def off(self, people: People, rng: Entropy) -> NDArray[np.float64]:
+    def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         drawn = np.bincount(self.beside(people.n, rng)[1], minlength=self.dummies.k)
         return np.asarray(drawn - people.n * self.dummies.rate / self.dummies.k)
 

@@ -167,7 +167,8 @@ class Regression(Question):
     def learned(self, noise: Noise, tally: Tally, people: People) -> Estimate:
         means, sigma = noise.moments(tally, self.products.weights, people)
         rounded = sigma + np.diag(self.products.rounding) / people.n
-        beta, spread = self.products.least_squares(means + self.products.middles, rounded)
+        power = 1.0 if noise.kept == 1.0 else 0.5
+        beta, spread = self.products.least_squares(means + self.products.middles, rounded, power=power)
         scale = self._scale
         value = scale @ beta
         value[0] += 0.5 * (self.lower + self.upper)
@@ -184,10 +185,10 @@ class Regression(Question):
         return found
 
     def _variances(self, noise: Noise, people: People) -> Values:
-        """Of the mean products, in ranges."""
-        tally = noise.expected(np.full(self.products.size, 1.0 / self.points), people)
-        sigma = noise.moments(tally, self.products.weights, people)[1]
-        return np.asarray(np.diag(sigma) + self.products.rounding / people.n)
+        """The largest of the mean products, in ranges."""
+        steps = self.products.steps
+        noisy = noise.part(0).deviation(steps, np.ones_like(steps), people)
+        return np.asarray(noisy**2 + self.products.rounding / people.n)
 
     def error(self, noise: Noise, people: People) -> float:
         """Of a mean product of two numbers, in ranges, the largest: errors of coefficients depend on the data."""

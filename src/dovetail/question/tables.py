@@ -76,7 +76,9 @@ class Tables(Question):
     .. math:: \hat c = h + \frac{n - \sum h}{\mathrm{cells}}, \qquad
               \mathrm{Var}\, \hat c = \Bigl(1 - \frac{1}{\mathrm{cells}}\Bigr) \mathrm{Var}\, Z
 
-    Beside the cells stand, for each pair, the mutual information of a consistent table and a test of independence.
+    Where reports are kept by chance, those of a table do not sum to a number that is known: counts stay as they are,
+    and each has the interval of its own law. Beside the cells stand, for each pair, the mutual information of a
+    consistent table and a test of independence.
 
     Parameters
     ----------
@@ -194,17 +196,24 @@ class Tables(Question):
 
     def _cells(self, noise: Noise, tally: Tally, people: People) -> NDArray[np.float64]:
         counts = noise.shares(tally, people).value * people.n
+        if noise.kept < 1.0:
+            return counts
         sums = np.add.reduceat(counts, self.pairs.starts)
         return np.asarray(counts + np.repeat((people.n - sums) / self.pairs.cells, self.pairs.cells))
 
-    @property
-    def _classes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _classes(self, noise: Noise) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights of a table's counts in the estimate of one of its cells: of that cell, and of the others."""
         cells = np.array(self.pairs.cells, dtype=np.float64)
-        return np.column_stack([1.0 - 1.0 / cells, -1.0 / cells]), np.column_stack([np.ones_like(cells), cells - 1.0])
+        others = np.zeros_like(cells) if noise.kept < 1.0 else -1.0 / cells
+        return np.column_stack([1.0 + others, others]), np.column_stack([np.ones_like(cells), cells - 1.0])
 
     def learned(self, noise: Noise, tally: Tally, people: People) -> Estimate:
-        weights, sizes = self._classes
+        if noise.kept < 1.0:
+            found = noise.shares(tally, people)
+            shares = np.clip(found.value, 0.0, 1.0)
+            drawn = np.sqrt(found.standard_error**2 + shares * (1.0 - shares) / people.n)
+            return replace(found, population_error=drawn)
+        weights, sizes = self._classes(noise)
         value = self._cells(noise, tally, people) / people.n
         _, first, which = np.unique(self.pairs.cells, return_index=True, return_inverse=True)
 
@@ -225,22 +234,28 @@ class Tables(Question):
         return Estimate(value, error, people.n, np.sqrt(error**2 + sampling), spread=intervals)
 
     def _deviations(self, noise: Noise, people: People) -> NDArray[np.float64]:
-        """Standard errors of a share in a cell of each table."""
-        weights, sizes = self._classes
+        """The largest standard errors of a share in a cell of each table."""
+        weights, sizes = self._classes(noise)
         tables = range(self.symbols)
         return np.concatenate([noise.part(one).deviation(weights[[one]], sizes[[one]], people) for one in tables])
 
+    def _typical(self, noise: Noise, people: People) -> NDArray[np.float64]:
+        """The same where all cells of a table have as many people."""
+        if noise.kept == 1.0:
+            return self._deviations(noise, people)
+        even = np.repeat(1.0 / np.array(self.pairs.cells), self.pairs.cells)
+        return noise.shares(noise.expected(even, people), people).standard_error[self.pairs.starts]
+
     def curve(self, noise: Noise, tally: Tally, people: People) -> dict[str, Any]:
         tables = self.pairs.split(self._cells(noise, tally, people))
-        one = np.ones((1, 1))
-        alone = [float(noise.part(place).deviation(one, one, people)[0]) * people.n for place in range(self.symbols)]
+        alone = people.n * self._typical(noise, people) / np.sqrt(self._classes(noise)[0][:, 0])
         variances = {pair: deviation**2 for pair, deviation in zip(tables, alone, strict=True)}
         fitted = consistent(tables, self.pairs.sizes, people.n, variances)
         rng = simulation(SEED)
 
-        def drawn() -> dict[tuple[int, int], NDArray[np.float64]]:
-            off = self.pairs.split(noise.off(people, rng))
-            return {pair: one - one.mean() for pair, one in off.items()}
+        def drawn(held: NDArray[np.int64]) -> dict[tuple[int, int], NDArray[np.float64]]:
+            off = self.pairs.split(noise.off(held, people, rng))
+            return off if noise.kept < 1.0 else {pair: one - one.mean() for pair, one in off.items()}
 
         found = independence(tables, people.n, variances, drawn, np.random.default_rng(SEED))
         return {
@@ -255,7 +270,7 @@ class Tables(Question):
 
     def noise_ratio(self, noise: Noise, people: People) -> float:
         """The standard error of a cell over a typical cell, in the table where it is least."""
-        return float((self._deviations(noise, people) * self.pairs.cells).min())
+        return float((self._typical(noise, people) * self.pairs.cells).min())
 
     def truth(self, values: Values) -> list[float]:
         tables = self.pairs.counted(values.astype(np.int64))

@@ -131,11 +131,10 @@ def pair_table(document: Document) -> Table:
     if missing_reason(curve) is not None or "pairs" not in curve:
         return Table((), ())
     names, values = document["collection"]["columns"], document["collection"]["values"]
-    noise = Pairs(tuple(map(len, values))).noise(document["estimates"]["overall"]["standard_error"])
+    pairs, errors = Pairs(tuple(map(len, values))), document["estimates"]["overall"]["standard_error"]
+    noise, needed = pairs.noise(errors), pairs.needed(errors, document["collection"]["n"])
     drowned = [
-        f"{names[i]} and {names[j]} (it takes {math.ceil(document['collection']['n'] * off):,} people)"
-        for (i, j), off in noise.items()
-        if off > 1.0
+        f"{names[i]} and {names[j]} (it takes {needed[i, j]:,} people)" for (i, j), off in noise.items() if off > 1.0
     ]
     rows = [
         (

@@ -14,7 +14,7 @@ from tests.device.words import SimulatedBits
 from tests.job.test_together import CELLS, question_of, table_of
 from tests.statistics import rng_of
 
-from dovetail.account.dummies import dummies_for_rounds, user_dummies_for
+from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds, user_dummies_for
 from dovetail.account.gaussian_dummies import message_for
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers import RosterSlotEstimator
@@ -42,7 +42,6 @@ from dovetail.job.config import parse_config
 from dovetail.job.together import CAMPAIGN, RELEASE, SEVERAL, Choices
 from dovetail.randomize.sampling.open_reports import decode_reports
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
-from dovetail.shuffle.sampling.dummies import SparseDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail_device.client import _answer
 from dovetail_device.entropy import system_entropy
@@ -108,8 +107,9 @@ def made(one: Choices, n: int, shuffle: str = "") -> tuple[Campaign, Question]:
             of_all = {"epsilon": EPSILON, "delta": DELTA, "variance": str(both.scale)}
             rest += section("dummies", {**of_all, "reaches": both.reaches})
         elif one.noise == "sparse":
-            few = SparseDummies(k or 0, EPSILON)
-            rest += section("dummies", {"epsilon": EPSILON, "kept": float(few.kept), "more": float(few.more)})
+            m = question.symbols
+            few = sparse_for_rounds(k=k or 0, epsilon=m * EPSILON, delta=DELTA, rounds=m)
+            rest += section("dummies", {"epsilon": few.epsilon, "kept": float(few.kept), "more": float(few.more)})
         else:
             law = "gaussian" if one.noise == "gaussian" else "geometric"
             delta = delta_of_each(DELTA, question.symbols)

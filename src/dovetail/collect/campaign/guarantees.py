@@ -130,7 +130,7 @@ def _composed(law: UserDummiesLaw, rounds: int, delta: float) -> float:
 @lru_cache(maxsize=4096)
 def _one(dummies: ShufflerDummies, own: KRR | None, n: int, honest: int, delta: float, symbols: int) -> CentralDP:
     if isinstance(dummies, SparseDummies):
-        return sparse_guarantee(dummies, n=n, rounds=symbols)
+        return sparse_guarantee(dummies, n=n, rounds=symbols, delta=delta)
     return dummies_guarantee(_law(dummies), n=n, delta=delta, randomizer=own, honest=honest, rounds=symbols)
 
 

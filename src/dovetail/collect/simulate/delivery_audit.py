@@ -173,7 +173,6 @@ class DeliveryAudit:
         devices = [
             {self.person(self._by_inner[inner]) for inner in e if inner in self._by_inner} for e in batches.values()
         ]
-        each = self.campaign.entries
         return AuditResult(
             drawn=len(reports),
             acknowledged=len(self._acknowledged),
@@ -184,7 +183,7 @@ class DeliveryAudit:
             lost=len(self._acknowledged - stored) + abs(len(stored) - accounted),
             doubled=places.total() - len(places.keys() & reports.keys()),
             second=self._count_second(reports),
-            crowded=sum(len(e) // each - len(d) for e, d in zip(batches.values(), devices, strict=True)),
+            crowded=sum(self._sent(e) - len(d) for e, d in zip(batches.values(), devices, strict=True)),
             changed=len(self._changed) + self._count_misstated(),
             overspent=self._count_overspent(reports.values()),
         )
@@ -199,6 +198,10 @@ class DeliveryAudit:
         """The id of the report in an inner envelope, or the envelope itself if nobody has sent it."""
         return self._by_inner[inner].report_id if inner in self._by_inner else inner
 
+    def _sent(self, entries: list[bytes]) -> int:
+        """How many reports these entries of devices are of; where they are in a batch by chance, perhaps in part."""
+        return len(set(map(self._report, entries))) if self._by_chance else len(entries) // self.campaign.entries
+
     def _without_dummies(self, entries: list[bytes]) -> list[bytes]:
         """The entries that devices have sent, where the campaign has dummies: others nobody has sent."""
         return [inner for inner in entries if inner in self._by_inner] if self.campaign.dummies else entries
@@ -212,7 +215,7 @@ class DeliveryAudit:
             wrong += header.count != len(entries)
             wrong += not self._by_chance and each * header.devices != len(of_devices)
             wrong += len(set(entries)) != len(entries)
-            wrong += set(Counter(map(self._report, of_devices)).values()) > {each}
+            wrong += not self._by_chance and set(Counter(map(self._report, of_devices)).values()) > {each}
             wrong += header.classes not in (None, self._count_classes(of_devices))
         return wrong
 
@@ -227,7 +230,7 @@ class DeliveryAudit:
             return 0
         devices = {batch.id: batch.count for batch in store.outgoing()}
         devices |= {id: header.devices for id, (header, _) in self._batches.items()}
-        return sum(devices[id] - len(entries) for id, entries in batches.items())
+        return sum(devices[id] - self._sent(entries) for id, entries in batches.items())
 
     def _count_classes(self, entries: list[bytes]) -> tuple[int, ...]:
         """How many of these reports are of each class."""
