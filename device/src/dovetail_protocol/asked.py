@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import floor, isfinite, isnan, nan, prod
 from numbers import Real
@@ -210,18 +210,18 @@ class Asked:
         return {"question": self.question, "settings": dict(self.settings), "values": values, "symbols": symbols}
 
 
-JOINT = "joint"
+JOINT, ONE = TOGETHER = "joint", "one"  # the answers to all questions in one report, or to one that is drawn
 
 
 @dataclass(frozen=True)
 class AskedTogether:
-    """Several questions of each person, whose answers stay together in one report.
+    """Several questions of each person, whose answers stay together in one report, or of which one is drawn.
 
     each : the questions, about values of different names, each with one answer of a person.
     """
 
     each: tuple[Asked, ...]
-    question: ClassVar[str] = JOINT
+    question: str = field(default=JOINT, repr=False)  # the mechanism says it, too
     symbols: ClassVar[tuple[Symbol, ...]] = ()  # of its own: the answer is the tuple of all answers
     size: ClassVar[int] = 0
     sent: ClassVar[int] = 0
@@ -234,7 +234,7 @@ class AskedTogether:
 
     def check(self, given: Any) -> tuple[Any, ...]:
         """The values of a person in their order, as `Asked.check` takes them."""
-        return Asked(JOINT, {}, self.values, ()).check(given)
+        return Asked(self.question, {}, self.values, ()).check(given)
 
     def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
         """The one answer that a device hands to its mechanism: a tuple, with a part for each question."""
@@ -246,7 +246,7 @@ class AskedTogether:
 
     def stated(self) -> dict[str, Any]:
         """The table of a campaign file."""
-        return {"question": JOINT, "each": [one.stated() for one in self.each]}
+        return {"question": self.question, "each": [one.stated() for one in self.each]}
 
 
 def read_asked(section: Section) -> Asked | AskedTogether | None:
@@ -254,10 +254,10 @@ def read_asked(section: Section) -> Asked | AskedTogether | None:
     if not section:
         return None
     question = section.text("question")
-    return _read_together(section) if question == JOINT else _read_one(section, question)
+    return _read_together(section, question) if question in TOGETHER else _read_one(section, question)
 
 
-def _read_together(section: Section) -> AskedTogether:
+def _read_together(section: Section, question: str) -> AskedTogether:
     each = tuple(_read_one(one, one.text("question")) for one in section.tables("each"))
     section.finish()
     names = [value.name for one in each for value in one.values]
@@ -269,7 +269,7 @@ def _read_together(section: Section) -> AskedTogether:
                 f"`asks.each`: {one.question} has several symbols or an array of a person; ask it in a campaign of "
                 "its own."
             )
-    return AskedTogether(each)
+    return AskedTogether(each, question)
 
 
 def _read_one(section: Section, question: str) -> Asked:

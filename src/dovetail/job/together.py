@@ -123,8 +123,8 @@ class Choices:
                 asked.several and not noise.several,
             )
         yield (
-            'a campaign asks several questions with all answers in one report, `ask` = "joint"',
-            campaign and self.question == "one",
+            f"{noise.label} hides no drawn question in a campaign: devices draw one where their own noise hides it",
+            campaign and self.question == "one" and not noise.by_devices,
         )
         yield (
             "strings are hidden by noise of the shuffler, or by every person's own, as [strings] `trust` says",

@@ -42,12 +42,12 @@ from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.document import to_jsonable
 from dovetail.table.data_section import read_toml
-from dovetail_protocol.asked import JOINT, Asked, AskedTogether
+from dovetail_protocol.asked import JOINT, ONE, Asked, AskedTogether
 from dovetail_protocol.budget import affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.dummies import Unrandomized, delta_of_each
 from dovetail_protocol.endpoint import place_of
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import Drawn, Joint, Several
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.mechanism import Mechanism, mechanism
 from dovetail_protocol.mechanism import names as device_names
@@ -148,17 +148,17 @@ class AskOptions:
 
 @dataclass(frozen=True)
 class SeveralOptions:
-    """Several questions that each person answers in one message."""
+    """Several questions that each person answers in one message, or of which each device draws one."""
 
     questions: Annotated[
         Path | None,
         typer.Option(
-            help='Instead of --ask: a file with ask = "joint" and [[questions]] as of dovetail run, all answered in '
-            "one message, each with its share of the epsilon."
+            help='Instead of --ask: a file with [[questions]] as of dovetail run. ask = "joint": all are answered in '
+            'one message, and epsilons add; ask = "one": each device draws one, with the largest epsilon.'
         ),
     ] = None
 
-    def made(self, *others: object) -> tuple[AskedTogether, Joint] | None:
+    def made(self, *others: object) -> tuple[AskedTogether, Several] | None:
         """What is asked, and the mechanism; None without --questions, which leaves nothing to other options."""
         if self.questions is None:
             return None
@@ -188,6 +188,8 @@ class SeveralOptions:
             own = settings.question.settings_of(settings.question_kind) if settings.question.ask else {}
             each.append(asked_of(question, private=one.column, settings=own, k=question.domain.get("k")))
             parts.append(randomizer.device)
+        if found.head.ask == ONE:
+            return AskedTogether(tuple(each), ONE), Drawn(tuple(parts), found.weights)
         return AskedTogether(tuple(each)), Joint(tuple(parts))
 
 
@@ -634,8 +636,8 @@ def _new(
     question, asked = asks or (None, None)
     symbols, epsilon = 1 if question is None else question.symbols, randomizer.largest
     if together is not None:
-        asked, joint = together
-        mechanism, epsilon = {"name": joint.name, **joint.stated()}, joint.epsilon
+        asked, taker = together
+        mechanism, epsilon = {"name": taker.name, **taker.stated()}, taker.epsilon
     elif question is not None and question.of_arrays:
         mechanism = randomizer.of_arrays(question, settings, trust=trust)
     elif asked is None or not asked.symbols:
