@@ -18,7 +18,7 @@ from dovetail.collect.simulate.faults import FaultRates
 from dovetail.collect.simulate.simulation import simulate
 from dovetail_device.session import limit, open_device, submit
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import Drawn, Joint
 
 WAYS = ["walk", "bike", "car"]
 QUESTIONS = """schema_version = 1
@@ -44,6 +44,7 @@ other_lower = 50.0
 other_upper = 100.0
 epsilon = 0.5
 """
+ONE_OF_THEM = QUESTIONS.replace('"joint"', '"one"').replace('column = "way"', 'column = "way"\nweight = 5')
 NEW = ["new", "--owner", "owner.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
 
 
@@ -59,7 +60,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def written(place: Path, *options: str) -> Campaign:
     named = ["--id", "day", "--question", "What is your day like?", "--questions", "questions.toml"]
-    assert invoke(["collect", *NEW, *named, "--minimum", "1000", "--count", "3", *options]) == 0
+    assert invoke(["collect", *NEW, *named, "--minimum", "4000", "--count", "3", *options]) == 0
     return draft_campaign((place / "campaign.toml").read_bytes())
 
 
@@ -76,6 +77,18 @@ def test_the_command_line_writes_the_questions_of_a_run_into_a_campaign(
     assert "epsilons add" in json.dumps(json.loads(capsys.readouterr().out))
 
 
+def test_the_command_line_writes_questions_of_which_each_device_draws_one(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "questions.toml").write_text(ONE_OF_THEM)
+    found = written(place)
+    assert isinstance(found.mechanism, Drawn) and found.mechanism.weights == (5, 1, 1)
+    assert found.charged == 2.0 and found.promise.device_budget == 6.0
+    capsys.readouterr()
+    assert invoke(["collect", "check", "campaign.toml", "--json"]) == 0
+    assert "as often as 5 to 1 to 1" in json.dumps(json.loads(capsys.readouterr().out))
+
+
 @pytest.mark.parametrize(
     ("change", "options", "told"),
     [
@@ -83,7 +96,7 @@ def test_the_command_line_writes_the_questions_of_a_run_into_a_campaign(
         (("", ""), ["--epsilon", "3"], "--questions says what is asked"),
         (("", ""), ["--trust", "users"], "--questions says what is asked"),
         (('ask = "joint"\n', 'ask = "all"\n'), [], "write one for each question with `dovetail collect new`"),
-        (('ask = "joint"\n', 'ask = "one"\n'), [], "all answers in one report"),
+        (('ask = "joint"\n', 'ask = "some"\n'), [], "ask"),
         (("[[questions]]", "[promise]\ndelta = 1e-7\n[[questions]]"), [], "`promise` is not read for a campaign"),
         (('categories = ["walk", "bike", "car"]\n', ""), [], "must declare `categories`"),
         (('randomizer = "laplace"', 'randomizer = "window"'), [], "use laplace"),
@@ -101,10 +114,10 @@ def test_what_a_campaign_of_several_questions_cannot_do_is_said_in_one_line(
     assert told in said and said.count("\n") == 1 and not (place / "campaign.toml").exists()
 
 
-def document(people: int) -> dict[str, Any]:
-    """Shares, a mean and a covariance."""
+def document(people: int, ask: str = "joint") -> dict[str, Any]:
+    """Shares and a mean."""
     asks = {
-        "question": "joint",
+        "question": ask,
         "each": [
             {
                 "question": "shares",
@@ -123,15 +136,18 @@ def document(people: int) -> dict[str, Any]:
         "id": "day",
         "question": "What is your day like?",
         "asks": asks,
-        "randomizer": {"name": "joint", "parts": parts},
+        "randomizer": {"name": ask, **({"weights": [2, 1]} if ask == "one" else {}), "parts": parts},
         "batch": {"minimum": people},
         "promise": {"delta": 1e-2},
     }
 
 
-def test_every_report_is_counted_once_for_every_question_whatever_crashes() -> None:
-    world = ThrowawayCampaign.of(document(100) | {"rounds": schedule(2)}, 120)
-    assert world.campaign.promise.device_budget == 12.0
+@pytest.mark.parametrize(("ask", "paid"), [("joint", 12.0), ("one", 8.0)])
+def test_every_report_is_counted_once_for_every_question_that_it_answers_whatever_crashes(
+    ask: str, paid: float
+) -> None:
+    world = ThrowawayCampaign.of(document(100, ask) | {"rounds": schedule(2)}, 120)
+    assert world.campaign.promise.device_budget == paid
     found = simulate(world, faults=FaultRates(loss=0.1, duplicate=0.1, delay=0.1, crash=0.002), seed=1)
     assert found.sound and found.results
     for result in found.results:
@@ -140,15 +156,15 @@ def test_every_report_is_counted_once_for_every_question_whatever_crashes() -> N
 
 
 @pytest.mark.exhaust
-@pytest.mark.parametrize("via", ["http", "mqtt"])
+@pytest.mark.parametrize(("via", "ask"), [("http", "joint"), ("mqtt", "joint"), ("http", "one"), ("mqtt", "one")])
 def test_several_questions_are_answered_over_the_network(
-    via: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    via: Any, ask: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     """What is learned lies within six standard errors: a right implementation fails with a chance below 1e-7."""
     people = 40
     broker: Mosquitto | None = request.getfixturevalue("mosquitto") if via == "mqtt" else None
-    asked = document(people) | {"rounds": {"schedule": "manual", "count": 1}}
+    asked = document(people, ask) | {"rounds": {"schedule": "manual", "count": 1}}
     asked |= {"batch": {"minimum": people, "close_at": people}}
     site = Deployment.of(asked, tmp_path / "site", devices=people, broker=None if broker is None else broker.url)
     site.write()
@@ -173,7 +189,9 @@ def test_several_questions_are_answered_over_the_network(
         assert invoke(["collect", "query", site.analyzer]) == 0
         shown = capsys.readouterr().out
     assert "day, way: round 1" in shown and "day, minutes: round 1" in shown and "bike" in shown
-    assert found["n"] == people
+    assert found["n"] == people and sum(one["n"] for one in found["questions"]) == people * (
+        2 if ask == "joint" else 1
+    )
     for one, truth in zip(found["questions"], ([0.5, 0.5, 0.0], [19.5]), strict=True):
         (group,) = one["groups"]
         assert (np.abs(np.subtract(group["value"], truth)) < 6.0 * np.array(group["standard_error"])).all()

@@ -125,11 +125,12 @@ def test_what_typescript_makes_of_numbers_is_learned(
 
 @pytest.mark.exhaust
 @needs_client
-def test_several_questions_of_typescript_are_learned_from_one_report(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ask", ["joint", "one"])
+def test_several_questions_of_typescript_are_learned_from_one_report(ask: str, tmp_path: Path) -> None:
     """Within 6.5 standard errors, as the analyzer states them: a false alarm below 1e-10 for each number."""
-    people = 150
+    people = 150 if ask == "joint" else 400
     held = [{"way": WAYS[slot % 2], "minutes": float(slot % 60)} for slot in range(people)]
-    found = counted(tmp_path / "site", together(people), held)
+    found = counted(tmp_path / "site", together(people, ask), held)
     assert found["n"] == people
     minutes = float(np.mean([one["minutes"] for one in held]))
     for one, truth in zip(found["questions"], ([0.5, 0.5, 0.0], [minutes]), strict=True):

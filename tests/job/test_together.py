@@ -32,7 +32,7 @@ TABLE = pl.DataFrame(
     }
 )
 CELLS = list(table())
-ALLOWED = 995
+ALLOWED = 1005
 
 
 NUMBER = {"lower": 140.0, "upper": 200.0}

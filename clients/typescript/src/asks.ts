@@ -9,7 +9,7 @@
 import { real } from "./checks.js";
 import { MOST_COORDINATES, VECTORS, coordinates } from "./closest_direction.js";
 import { DovetailError, config } from "./errors.js";
-import { joint } from "./joint.js";
+import { drawn, joint } from "./joint.js";
 import { type Input, type Mechanism, mechanism, symbol } from "./mechanisms.js";
 import { Section, isTable, list } from "./section.js";
 import type { Words } from "./words.js";
@@ -17,7 +17,7 @@ import type { Words } from "./words.js";
 const MOST_VALUES = 32;
 const MOST_SYMBOLS = 256;
 const MOST_PLACES = 2 ** 24;
-const JOINT = "joint";
+const TOGETHER = ["joint", "one"];
 const ROUNDINGS = ["list", "bins", "ends", "even", "digits", "spline", "gaps"] as const;
 
 /** What a device takes for campaigns with [asks]: `Device.open(file, { store, asks })`. */
@@ -68,33 +68,34 @@ interface Part {
 
 export const asks: Asks = {
   mechanism: (name, section) => {
-    if (name !== JOINT) return Object.hasOwn(VECTORS, name) ? mechanism(name, section.rest(), VECTORS) : undefined;
+    if (!TOGETHER.includes(name)) return Object.hasOwn(VECTORS, name) ? mechanism(name, section.rest(), VECTORS) : undefined;
     const parts = section.read("parts", [], tables).map((part) => mechanism(part.text("name"), part.rest()));
+    const weights = name === "one" && section.read("weights", [], list);
     section.finish();
-    return joint(parts);
+    return weights ? drawn(parts, weights as number[]) : joint(parts);
   },
   read: (section, kind, categories) => {
     const question = section.text("question");
     if (categories.length) throw config("`randomizer.categories` go without [asks], which names the values itself.");
-    if (question !== JOINT && !kind.parts) return readOne(section, question, kind);
+    if (!TOGETHER.includes(question) && !kind.parts) return readOne(section, question, kind);
     const tabled = section.read("each", [], tables);
     section.finish();
-    if (question !== JOINT || tabled.length !== kind.parts?.length) {
-      throw config('`randomizer.name` = "joint" goes with `asks.question` = "joint": one of `randomizer.parts` for each of `asks.each`.');
+    if (question !== kind.name || tabled.length !== kind.parts?.length) {
+      throw config("`randomizer.name` of several questions is `asks.question`, with one of `randomizer.parts` for each of `asks.each`.");
     }
-    return together(tabled.map((one, place) => readOne(one, one.text("question"), kind.parts![place]!)));
+    return together(question, tabled.map((one, place) => readOne(one, one.text("question"), kind.parts![place]!)));
   },
 };
 
-/** Several questions of each person, whose answers stay together in one report. */
-function together(each: readonly Asked[]): Asked {
+/** Several questions of each person, whose answers stay together in one report, or of which one is drawn. */
+function together(question: string, each: readonly Asked[]): Asked {
   const values = each.flatMap((one) => one.values);
   requireNames(values);
   return {
     values,
     count: 1,
     digits: 0,
-    stated: [JOINT, each.map(({ stated }) => stated)],
+    stated: [question, each.map(({ stated }) => stated)],
     check: (given) => checkAll(values, given),
     answers: (checked, words) => {
       let end = 0;

@@ -200,6 +200,19 @@ test("several questions are answered in one report, which costs their sum, and o
   assert.equal((await account(store)).spent, 0.3);
 });
 
+test("of several questions one is drawn, which costs the largest epsilon, whatever a person holds", async () => {
+  const file = await campaignFile({ name: 'name = "one"\nweights = [1, 3]', k: PARTS, epsilon: "" }, undefined, TOGETHER.replace("joint", "one"));
+  const drawn = [0, 0];
+  for (let person = 0; person < 100; person++) {
+    const [store, transport] = [inMemory(), shuffler()];
+    const made = await Device.open(file, { store, transport, asks, now: () => START });
+    const { report } = await made.submit({ minutes: 25, way: "bike" }, { round: 1 });
+    drawn[Number(report[0][0])]++;
+    assert.equal((await account(store)).spent, 0.2);
+  }
+  assert.ok(drawn[0] > 0 && drawn[1] > 40, String(drawn)); // either fails with a chance below 1e-11
+});
+
 test("a campaign that repeats one report in all rounds is refused by name", async () => {
   const again = await campaignFile({}, undefined, "[memoize]\nconstant_values = true\n");
   await assert.rejects(Device.open(again, { store: inMemory(), asks }), kind("config"));

@@ -12,6 +12,7 @@ import { ADD_ONS, Stream, madeOf } from "./given.mjs";
 
 const N = 5_000;
 const LEAST = 1e-10;
+const kind = (wanted) => (error) => error.kind === wanted;
 const { abs, cos, exp, log, sin, sqrt } = Math;
 
 /** The share of what is drawn that `holds`. */
@@ -83,6 +84,30 @@ for (const [pair, p] of PAIRS) {
     assert.ok(chance(reported(other, [2, 1], holds), p) < LEAST, "other epsilons are noticed");
   });
 }
+
+const ONE = { ...JOINT, name: "one", weights: [3, 1] };
+const DRAWN = [
+  [[0n, 2n], 0.75 * keep(3, 1)],
+  [[1n, 1n], 0.25 * keep(2, 0.5)],
+  [[1n, 0n], 0.25 * (1 - keep(2, 0.5))],
+];
+
+for (const [[question, answer], p] of DRAWN) {
+  test(`question ${question} is drawn and answered by ${answer} as often as its weight and its law say, ${p.toFixed(4)}`, () => {
+    const holds = (report) => report[0] === question && report[1] === answer;
+    assert.ok(chance(reported(ONE, [2, 1], holds), p) > LEAST);
+    assert.ok(chance(reported({ ...ONE, weights: [1, 1] }, [2, 1], holds), p) < LEAST, "other weights are noticed");
+  });
+}
+
+test("a drawn report is a question, the report to it and zeros", () => {
+  const made = madeOf({ name: "one", weights: [1, 1], parts: [JOINT.parts[0], { name: "krr", k: 300, epsilon: 1 }] });
+  for (const wrong of [[], [0, 0], [2, 0, 0], [0, 3, 0], [0, 1, 1], [1, 1, 44], [0, 1, 0, 0]]) {
+    assert.throws(() => made.decode(Uint8Array.from(wrong)), kind("data"), String(wrong));
+  }
+  for (const wrong of [1n, [1n], [0n, 1n, 0n], [2n, 1n], [0n, 3n]]) assert.throws(() => made.encode(wrong), kind("data"));
+  assert.deepEqual(made.encode(made.decode(Uint8Array.of(0, 2, 0))), Uint8Array.of(0, 2, 0));
+});
 
 /** The inner product of a vector with the direction of a report, from the text of the reference: SplitMix64, Box-Muller. */
 function along(report, vector) {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import floor, isfinite, isnan, nan, prod
 from numbers import Real
@@ -210,12 +210,12 @@ class Asked:
         return {"question": self.question, "settings": dict(self.settings), "values": values, "symbols": symbols}
 
 
-JOINT = "joint"
+JOINT, ONE = TOGETHER = "joint", "one"  # the answers to all questions in one report, or to one that is drawn
 
 
 @dataclass(frozen=True)
 class AskedTogether:
-    """Several questions of each person, whose answers stay together in one report.
+    """Several questions of each person, whose answers stay together in one report, or of which one is drawn.
 
     each : the questions, about values of different names, each with one answer of a person.
     symbols : none where the answer is the tuple of all answers, each for a mechanism of its own; one where it is the
@@ -223,14 +223,15 @@ class AskedTogether:
     """
 
     each: tuple[Asked, ...]
+    question: str = field(default=JOINT, repr=False)  # the mechanism says it, too
     symbols: tuple[Symbol, ...] = ()
-    question: ClassVar[str] = JOINT
     digits: ClassVar[int] = 0
 
     @classmethod
     def combined(cls, each: tuple[Asked, ...]) -> Self:
         """The questions, whose answers make one symbol: that of the last question counts fastest."""
-        return cls(each, (Symbol(tuple(part for one in each for symbol in one.symbols for part in symbol.parts)),))
+        symbol = Symbol(tuple(part for one in each for own in one.symbols for part in own.parts))
+        return cls(each, symbols=(symbol,))
 
     @property
     def size(self) -> int:
@@ -249,7 +250,7 @@ class AskedTogether:
 
     def check(self, given: Any) -> tuple[Any, ...]:
         """The values of a person in their order, as `Asked.check` takes them."""
-        return Asked(JOINT, {}, self.values, ()).check(given)
+        return Asked(self.question, {}, self.values, ()).check(given)
 
     def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
         """The one answer that a device hands to its mechanism: a tuple with a part for each question, or a symbol."""
@@ -263,7 +264,7 @@ class AskedTogether:
 
     def stated(self) -> dict[str, Any]:
         """The table of a campaign file."""
-        return {"question": JOINT, "each": [one.stated() for one in self.each]}
+        return {"question": self.question, "each": [one.stated() for one in self.each]}
 
 
 def read_asked(section: Section, *, open: bool) -> Asked | AskedTogether | None:
@@ -271,10 +272,10 @@ def read_asked(section: Section, *, open: bool) -> Asked | AskedTogether | None:
     if not section:
         return None
     question = section.text("question")
-    return _read_together(section, open) if question == JOINT else _read_one(section, question)
+    return _read_together(section, question, open) if question in TOGETHER else _read_one(section, question)
 
 
-def _read_together(section: Section, open: bool) -> AskedTogether:
+def _read_together(section: Section, question: str, open: bool) -> AskedTogether:
     each = tuple(_read_one(one, one.text("question")) for one in section.tables("each"))
     section.finish()
     names = [value.name for one in each for value in one.values]
@@ -286,8 +287,8 @@ def _read_together(section: Section, open: bool) -> AskedTogether:
                 f"`asks.each`: {one.question} has several symbols or an array of a person; ask it in a campaign of "
                 "its own."
             )
-    if not open:
-        return AskedTogether(each)
+    if not open or question != JOINT:
+        return AskedTogether(each, question)
     made = AskedTogether.combined(each)
     if any(one.sent != 1 for one in each) or made.size > MOST_PLACES:
         raise ConfigError(

@@ -23,7 +23,7 @@ from dovetail_protocol.dummies import CAP, DigitsRule, DummiesRule, SentRule, Un
 from dovetail_protocol.endpoint import signed_place
 from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import SEVERAL, Several
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism, stated_in_full
 from dovetail_protocol.ohttp import ObliviousRoute, read_route
@@ -207,15 +207,15 @@ class Campaign:
 
     @property
     def questions(self) -> tuple[Campaign, ...]:
-        """The campaign as if it asked each question alone; itself where it asks one."""
-        asked, together = self.asked, self.mechanism
+        """The campaign as if it asked each question alone, of those who answer it on average; or itself."""
+        asked, together, rule = self.asked, self.mechanism, self.batch
         if isinstance(asked, AskedTogether) and isinstance(together, Unrandomized):
             one_of = replace(self, combinations=together.k)
             return tuple(replace(one_of, asked=one, mechanism=Unrandomized(one.size)) for one in asked.each)
-        if not isinstance(asked, AskedTogether) or not isinstance(together, Joint):
+        if not isinstance(asked, AskedTogether) or not isinstance(together, Several):
             return (self,)
-        both = zip(asked.each, together.parts, strict=True)
-        return tuple(replace(self, asked=one, mechanism=part) for one, part in both)
+        each = zip(asked.each, together.parts, together.expected(rule.minimum), strict=True)
+        return tuple(replace(self, asked=one, mechanism=own, batch=replace(rule, minimum=n)) for one, own, n in each)
 
     def descends_from(self, owner: VerifyingKey) -> bool:
         """True if this is the owner, or one to whom that one's trust was handed over, step by step."""
@@ -346,8 +346,8 @@ def _mechanism(section: Section, trust: str) -> Mechanism:
     try:
         if dummies_rules.unrandomized(name := section.text("name"), trust):
             return dummies_rules.read_unrandomized(section)
-        if name == Joint.name:
-            return Joint.read(section)
+        if name in SEVERAL:
+            return SEVERAL[name].read(section)
         return stated_in_full(name, **section.rest())
     except DovetailError as error:
         raise ConfigError(f"in [randomizer]: {error}") from None
@@ -506,11 +506,12 @@ def _agree_on_questions(campaign: Campaign) -> None:
     asked, together = campaign.asked, campaign.mechanism
     if campaign.open:
         _agree_on_symbols(campaign)
-    number = len(asked.each) if isinstance(asked, AskedTogether) and not asked.symbols else 0
-    if number != (len(together.parts) if isinstance(together, Joint) else 0):
+    number = (asked.question, len(asked.each)) if isinstance(asked, AskedTogether) and not asked.symbols else None
+    if number != ((together.name, len(together.parts)) if isinstance(together, Several) else None):
+        name = together.name if isinstance(together, Several) else asked.question if asked else ""
         raise ConfigError(
-            '`randomizer.name` = "joint" goes with `asks.question` = "joint": one of `randomizer.parts` for each of '
-            "`asks.each`, in one order."
+            f'`randomizer.name` = "{name}" goes with `asks.question` = "{name}": one of `randomizer.parts` for each '
+            "of `asks.each`, in one order."
         )
     for each in campaign.questions:
         _agree_on_symbols(each)

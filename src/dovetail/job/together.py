@@ -105,6 +105,11 @@ class Choices:
             campaign and self.question == "all",
         )
         yield (
+            "the owner of a campaign names all answers and signs them before anybody reports, and a search for "
+            "strings makes the answers of each group of people from the reports of the last one",
+            campaign and searched,
+        )
+        yield (
             f"shuffler {self.order!r} needs everybody's place in one memory; others do not",
             self.engine in (PROCESSES, SPARK) and not order.drawn_by_labels,
         )
@@ -118,17 +123,12 @@ class Choices:
                 asked.several and not noise.several,
             )
         yield (
-            'a campaign asks several questions with all answers in one report, `ask` = "joint"',
-            campaign and self.question == "one",
+            f"{noise.label} hides no drawn question in a campaign: devices draw one where their own noise hides it",
+            campaign and self.question == "one" and not noise.by_devices,
         )
         yield (
             "strings are hidden by noise of the shuffler, or by every person's own, as [strings] `trust` says",
             self.question == STRINGS and self.noise not in ("shuffler", "local"),
-        )
-        yield (
-            "a campaign asks everybody one question, and a search for strings asks each group another, one after the "
-            "other",
-            campaign and self.question == STRINGS,
         )
 
 

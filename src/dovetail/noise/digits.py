@@ -138,10 +138,22 @@ class DigitNoise(Noise):
         away = float(places @ (counts[:, 2] - counts[:, 0])) / people.n  # in steps from the middle
         error = self.error(people)
         held = min(abs(away), middle)
-        most = self.own.step**2 * (middle - held) * (middle + held)  # of numbers with this mean
+        spread = min(math.sqrt((middle - held) * (middle + held)), self._largest_deviation(counts / people.n, people))
         value = 0.5 * self.own.lower + 0.5 * self.own.upper + self.own.step * away
-        sampled = math.sqrt(error**2 + most / people.n)
+        sampled = math.sqrt(error**2 + self.own.step**2 * spread**2 / people.n)
         return Estimate(np.asarray(value), np.asarray(error), people.n, np.asarray(sampled))
+
+    def _largest_deviation(self, shares: NDArray[np.float64], people: People) -> float:
+        r"""The largest standard deviation of places whose digits have these shares (J, 3): all vary together.
+
+        .. math:: \sigma(z) \le \sum_k 3^k \sigma(z_k)
+
+        The variance of each digit counts one standard error of its estimate more, at most that of 5 times a share's.
+        """
+        mean, squares = shares @ [0.0, 1.0, 2.0], shares @ [0.0, 1.0, 4.0]
+        off = 5.0 * np.sqrt([law.variance for law in self.dummies.laws]) / people.n
+        each = np.sqrt(np.clip(squares - mean**2, 0.0, 1.0) + off)
+        return float(3.0 ** np.arange(self.digits) @ each)
 
     def most_added(self, people: People) -> int:
         return (self.digits - 1) * people.n + 2 * self.added_dummies.total

@@ -12,6 +12,7 @@ from dovetail.core.question import QUESTIONS, Question
 from dovetail.question.distribution import Distribution
 from dovetail.question.number import Number
 from dovetail.question.shares import Shares
+from dovetail_protocol.asked import TOGETHER as WAYS
 from dovetail_protocol.asked import Asked, AskedTogether, Value
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.exact_thresholds import Words
@@ -29,7 +30,7 @@ SHUFFLER: dict[str, Any] = {
     "dummies": {"epsilon": 1.0, "delta": 1e-6, "variance": "1715/4", "reaches": [30, 20, 10, 7]},
 }
 DIGITS = {"digits": 4}  # in which a number is sent, by table
-TOGETHER: dict[str, tuple[str, dict[str, Any]]] = {  # what else is asked in one report: a table, and by what
+TOGETHER: dict[str, tuple[str, dict[str, Any]]] = {  # several questions: a table, and by what
     "way": ("shares", {"name": "krr", "k": 3, "epsilon": 0.1}),
     "minutes": ("as it is", {"name": "laplace", "lower": -1.0, "upper": 3.0, "epsilon": 0.2, "grid": 0.25}),
     "first": ("covariance 0", {"name": "unary", "k": 9, "epsilon": 1.5}),
@@ -51,8 +52,8 @@ ASKED: dict[str, tuple[Question, int | None]] = {
 
 
 def _table(name: str, private: str = "first") -> Asked | AskedTogether:
-    if name == "joint":
-        return AskedTogether(tuple(_one(table, private) for private, (table, _) in TOGETHER.items()))
+    if name in WAYS:
+        return AskedTogether(tuple(_one(table, private) for private, (table, _) in TOGETHER.items()), name)
     return _one(name, private)
 
 
@@ -65,7 +66,8 @@ def campaign_about(name: str) -> dict[str, Any]:
     """A campaign with this table."""
     asked, taker = _table(name), dict[str, Any]()
     if isinstance(asked, AskedTogether):
-        taker = {"name": "joint", "parts": [by for _, by in TOGETHER.values()]}
+        taker = {"name": name, "parts": [by for _, by in TOGETHER.values()]}
+        taker |= {"weights": [700, 400, 1000]} if name == "one" else {}
     elif asked.values[0].length:
         taker = {"name": "closest_direction", "d": asked.values[0].length, "radius": 1.5, "epsilon": 2.0, "axes": 3}
     elif not asked.symbols:
@@ -193,6 +195,16 @@ MISASKED: list[tuple[Any, ...]] = [
     ("joint", "randomizer", {"name": "krr", "k": 3, "epsilon": 1.0}), ("joint", "randomizer.categories", ["a", "b"]),
     ("shares", "randomizer", {"name": "joint", "parts": [{"name": "krr", "k": 3, "epsilon": 1.0}] * 2}),
     ("joint", "randomizer.parts", [{"name": "krr", "k": 3, "epsilon": 1.0}], "each.1", ..., "each.1", ...),
+    ("joint", "randomizer.weights", [1, 1, 1]), ("joint", "randomizer.name", "one"),
+    ("one", "question", "joint"), ("one", "question", "shares"),
+    ("one", "randomizer.weights", ...),
+    ("one", "randomizer.weights", [1, 1]), ("one", "randomizer.weights", [1, 1, 0]),
+    ("one", "randomizer.weights", [1, 1, 1001]), ("one", "randomizer.weights", [1, 1, 1.5]),
+    ("one", "randomizer.weights", [1, 1, "1"]),
+    ("one", "randomizer.weights.+", 1),
+    ("one", "randomizer.parts.0", {"name": "one", "parts": [], "weights": []}),
+    ("one", "weights", [1, 1, 1]),
+    ("shares", "question", "one"),
 ]  # fmt: skip
 UNANSWERED: list[tuple[str, Any]] = [
     ("grid", 3.5), ("grid", "1"), ("grid", True), ("grid", None), ("grid", []), ("grid", [1, 2]), ("grid", [[1]]),
@@ -206,7 +218,8 @@ UNANSWERED: list[tuple[str, Any]] = [
     ("vector 0", [1, 2, True]), ("vector 0", [1, 2, None]), ("vector 0", {"first": 1}), ("vector 0", "123"),
     ("vector 0", [[1, 2, 3], [1, 2, 3]]), ("vector 0", {"first": {"0": 1, "1": 2, "2": 3, "length": 3}}),
     ("joint", ["a", 0.5, 1]), ("joint", ["a", 0.5, 1, 0.5, 1]), ("joint", {"way": "a"}), ("joint", ["a", 0.5, 1, 7]),
-    ("joint", ["d", 0.5, 1, 0.5]), ("joint", "a"), ("joint", None),
+    ("joint", ["d", 0.5, 1, 0.5]), ("joint", "a"), ("joint", None), ("one", ["a", 0.5, 1]), ("one", {"way": "a"}),
+    ("one", ["d", 0.5, 1, 0.5]),
 ]  # fmt: skip
 
 

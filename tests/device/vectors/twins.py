@@ -33,7 +33,7 @@ from dovetail_protocol.binary_http import BinaryResponse, padded
 from dovetail_protocol.campaign import _DOMAIN, SIGNED, Campaign
 from dovetail_protocol.errors import DataError, DovetailError, ParameterError
 from dovetail_protocol.exact_thresholds import Words, exp_bracket, krr_masses
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import Several
 from dovetail_protocol.keys import OpeningKey, SigningKey, VerifyingKey, text
 from dovetail_protocol.mechanism import Mechanism, stated_in_full
 from dovetail_protocol.messages import (
@@ -182,7 +182,8 @@ def vectors() -> dict[str, Any]:
         "campaigns": _campaigns(),
         "messages": [_message(*each) for each in MESSAGES],
         "asked": [
-            asking.answered(name, Stream(bytes([place]) * 32)) for place, name in enumerate([*asking.ASKED, "joint"])
+            asking.answered(name, Stream(bytes([place]) * 32))
+            for place, name in enumerate([*asking.ASKED, "joint", "one"])
         ],
         "misasked": [asking.misasked(*each) for each in asking.MISASKED],
         "unanswered": [asking.unanswered(*each) for each in asking.UNANSWERED],
@@ -320,6 +321,7 @@ TAKEN: list[dict[str, Any]] = [
     {**asking.campaign_about("digits"), "promise.device_budget": 1.0},
     asking.campaign_about("vector 0"),
     {**asking.campaign_about("joint"), "ohttp": {**ROUTE, "pad": 512}, "groups.names": ["north", "south"]},
+    {**asking.campaign_about("one"), "ohttp": {**ROUTE, "pad": 512}, "groups.names": ["north", "south"]},
     *(_together(*each) for each in [(0.1, 0.2), (0.1, 0.20000000000000001665), (700.0, 1e-4, 1.1), (1 / 3, 1e-7)]),
     *({**ADDED, "dummies": {**ADDED["dummies"], "variance": text}} for text in ("1715/4", "7", "9007199254740991/2")),
     {**ADDED, "randomizer": {"name": "none", "k": 4, "categories": list("abcd")}},
@@ -508,7 +510,7 @@ def _campaigns() -> list[dict[str, Any]]:
 
 def left_out(made: Campaign) -> bool:
     """True if the reference takes a campaign of a kind that this package refuses by name."""
-    parts = made.mechanism.parts if isinstance(made.mechanism, Joint) else (made.mechanism,)
+    parts = made.mechanism.parts if isinstance(made.mechanism, Several) else (made.mechanism,)
     return made.suite != "x25519" or any(part.name == "budget_laplace" for part in parts)
 
 
@@ -563,6 +565,7 @@ MESSAGES: list[tuple[dict[str, Any], str, int, Any, str | None, int]] = [
     (asking.campaign_about("digits"), "krr", 15, 2.6, None, 0),
     (asking.campaign_about("vector 0"), "krr", 16, [0.5, -1.25, 7], None, 0),
     (asking.campaign_about("joint"), "krr", 17, ["b", 0.7, 9.5, 0.125], None, 0),
+    *((asking.campaign_about("one"), "krr", round, ["b", 0.7, 9.5, 0.125], None, 0) for round in (19, 20, 21)),
     ({**ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": SPARSE}, "krr", 18, 3, None, 0),
 ]
 

@@ -42,12 +42,12 @@ from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.randomize.sampling.vector_randomizer import VECTOR_RANDOMIZERS
 from dovetail.report.document import to_jsonable
 from dovetail.table.data_section import read_toml
-from dovetail_protocol.asked import JOINT, Asked, AskedTogether
+from dovetail_protocol.asked import JOINT, ONE, Asked, AskedTogether
 from dovetail_protocol.budget import affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.dummies import Unrandomized, delta_of_each
 from dovetail_protocol.endpoint import place_of
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import Drawn, Joint, Several
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.mechanism import Mechanism, mechanism
 from dovetail_protocol.mechanism import names as device_names
@@ -148,17 +148,18 @@ class AskOptions:
 
 @dataclass(frozen=True)
 class SeveralOptions:
-    """Several questions that each person answers in one message."""
+    """Several questions that each person answers in one message, or of which each device draws one."""
 
     questions: Annotated[
         Path | None,
         typer.Option(
-            help='Instead of --ask: a file with ask = "joint" and [[questions]] as of dovetail run, all answered in '
-            "one message, each with its share of the epsilon; with --dummies or --trust users as they are."
+            help='Instead of --ask: a file with [[questions]] as of dovetail run. ask = "joint": all are answered in '
+            "one message, each with its share of the epsilon, or with --dummies or --trust users as they are; ask = "
+            '"one": each device draws one, with the largest epsilon.'
         ),
     ] = None
 
-    def made(self, *others: object, promise: Section) -> tuple[AskedTogether, Joint | None] | None:
+    def made(self, *others: object, promise: Section) -> tuple[AskedTogether, Several | None] | None:
         """What is asked, and the mechanism; None without --questions, which leaves nothing to other options.
 
         promise : [promise] of a run; without local noise there is no mechanism but that of combinations of answers.
@@ -199,6 +200,8 @@ class SeveralOptions:
             parts.append(randomizer.device)
         if not parts:
             return AskedTogether.combined(tuple(each)), None
+        if found.head.ask == ONE:
+            return AskedTogether(tuple(each), ONE), Drawn(tuple(parts), found.weights)
         return AskedTogether(tuple(each)), Joint(tuple(parts))
 
 
@@ -651,9 +654,9 @@ def _new(
     asked: Asked | AskedTogether | None
     question, asked = asks or (None, None)
     symbols, epsilon = 1 if question is None else question.symbols, randomizer.largest
-    asked, joint = together or (asked, None)
-    if joint is not None:
-        mechanism, epsilon = {"name": joint.name, **joint.stated()}, joint.epsilon
+    asked, taker = together or (asked, None)
+    if taker is not None:
+        mechanism, epsilon = {"name": taker.name, **taker.stated()}, taker.epsilon
     elif question is not None and question.of_arrays:
         mechanism = randomizer.of_arrays(question, settings, trust=trust)
     elif asked is None or not asked.symbols:

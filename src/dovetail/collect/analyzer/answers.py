@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
@@ -57,13 +57,14 @@ from dovetail.estimate.frequency import project_shares
 from dovetail.estimate.grouped import Mixing
 from dovetail.estimate.mean import MOST_STEPS, ClampedGrid, QuantileEstimate, estimate_quantile
 from dovetail.estimate.robust_mean import BestMean, best_mean, estimate_median
-from dovetail.job.evaluate import LEVEL, shares_of
+from dovetail.job.evaluate import FEWEST, LEVEL, of_everybody, shares_of
 from dovetail.job.fleet import FleetRound, TimeWindow, time_window
 from dovetail.job.together import RELEASE
 from dovetail.randomize.sampling.open_reports import decode_reports, from_device
 from dovetail.report.document import IntervalEstimates, central_document, to_jsonable
 from dovetail.table.reader import read_table
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.joint import Drawn
 from dovetail_protocol.terminal_text import printable
 
 # From tallies to estimates, by the package's own estimators: everybody, per public group, per round, and windows.
@@ -101,7 +102,9 @@ class RoundEstimates:
     people : People, optional
         Who they are, where others hide their answers or they are of several classes; else whoever sent a report.
     placed : dict
-        Estimates of public groups that come from places in a released order, not from tallies.
+        Estimates of public groups that come from places in a released order, not from tallies; and valid reports.
+    asked : dict, optional
+        Valid reports of each public group, where a person draws her question: the tallies are of those who drew it.
     """
 
     t: int
@@ -113,17 +116,23 @@ class RoundEstimates:
     tallies: tuple[GroupTally, ...]
     minimum: int
     people: People | None = None
-    placed: dict[str, Estimate] = field(default_factory=dict)
+    placed: dict[str, tuple[Estimate, int]] = field(default_factory=dict)
+    asked: Mapping[str, int] | None = None
 
     @property
     def n(self) -> int:
-        """Valid reports of devices."""
+        """Valid reports of devices, to this question."""
         return sum(part.n for part in self.tallies) if self.people is None else self.people.n
+
+    @property
+    def valid(self) -> int:
+        """Valid reports of devices, to whichever question."""
+        return self.n if self.asked is None else sum(self.asked.values())
 
     @property
     def withheld(self) -> bool:
         """True if nothing is said, because too few reports are valid."""
-        return self.n < self.minimum
+        return self.valid < self.minimum
 
     @cached_property
     def by_group(self) -> dict[str, Estimate]:
@@ -141,23 +150,30 @@ class RoundEstimates:
 
     @cached_property
     def _found(self) -> dict[str, Estimate | str]:
-        if self.withheld or not self.n:
+        if self.withheld or not self.valid:
             return {}
         everybody = add_tallies(self.tallies)
         if self.people is not None:
             return {EVERYBODY: self._learned(everybody, self.people)}
+        if self.n < FEWEST and self.asked is not None:
+            return {EVERYBODY: DREW_IT.format(n=self.valid, m=self.n)}
         parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
-        told = separable({name: part.n for name, part in parts.items()}, minimum=self.minimum)
-        shown = {EVERYBODY: everybody} | {name: part for name, part in parts.items() if name in told}
-        counted = {name: self._learned(part, People(part.n)) for name, part in shown.items()}
-        placed = separable({name: each.n for name, each in self.placed.items()}, minimum=self.minimum)
-        return counted | {name: each for name, each in self.placed.items() if name in placed}
+        sizes = self.asked or {name: part.n for name, part in parts.items()}
+        told = separable(sizes, minimum=self.minimum)
+        enough = 1 if self.asked is None else FEWEST
+        shown = {name: part for name, part in parts.items() if name in told and part.n >= enough}
+        shown = {EVERYBODY: everybody} | shown
+        counted = {name: self._learned(part, People(part.n), sizes.get(name)) for name, part in shown.items()}
+        placed = separable({name: n for name, (_, n) in self.placed.items()}, minimum=self.minimum)
+        return counted | {name: each for name, (each, _) in self.placed.items() if name in placed}
 
-    def _learned(self, counted: GroupTally, people: People) -> Estimate | str:
+    def _learned(self, counted: GroupTally, people: People, of: int | None = None) -> Estimate | str:
+        """The estimate of these people; where they have drawn the question, of so many or of all who were asked."""
         try:
-            return self.question.learned(self.noise, self._tally(counted), people)
+            found = self.question.learned(self.noise, self._tally(counted), people)
         except (DataError, UnsupportedError) as error:
             return str(error)
+        return found if self.asked is None else of_everybody(found, of or self.valid)
 
     @cached_property
     def curve(self) -> dict[str, Any] | Missing:
@@ -191,7 +207,12 @@ class RoundEstimates:
         """More about a number than its mean; None for categories, without reports, and where they tell no more."""
         if not isinstance(self.form, NumericRandomizer) or self.withheld or not self.form.memoryless:
             return None
+        if self.asked is not None:  # they would be of those alone who drew the question
+            return None
         return NumericSummary.of(self.form, add_tallies(self.tallies))
+
+
+DREW_IT = "{m:,} of {n:,} people drew this question: too few to estimate anything"
 
 
 def separable(sizes: Mapping[str, int], *, minimum: int) -> set[str]:
@@ -292,11 +313,14 @@ class RosterSlotEstimator:
         places = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
         return cls(tuple(names), places, shuffler)
 
-    def estimates(self, campaign: Campaign, placed: ReportsBySlot) -> dict[str, Estimate]:
-        """One estimate for each group that is present, widened by what the shuffle may have moved into it.
+    def estimates(
+        self, campaign: Campaign, placed: ReportsBySlot, own: Callable[[bytes], bytes] = bytes
+    ) -> dict[str, tuple[Estimate, int]]:
+        """One estimate for each group that is present, and its valid reports; widened by what may have moved into it.
 
         A share 1 - M_aa of the reports at a group's places came from elsewhere; at worst all of them are valid, and
-        every bad one was the group's own. Nothing is said where a group has bad reports only.
+        every bad one was the group's own. Nothing is said where a group has bad reports only. Of a report counts its
+        `own` answer, if it has one: who draws a question does not depend on where a report lies.
         """
         pairs = list(placed)
         slots = np.array([slot for slot, _ in pairs], dtype=np.int64)
@@ -305,9 +329,11 @@ class RosterSlotEstimator:
         groups, here = np.unique(self.places[slots], return_inverse=True)
         labels = here[[bool(report) for _, report in pairs]]
         valid = np.bincount(labels, minlength=groups.size)
-        if not valid.all() or not groups.size:
+        answers = [own(report) for _, report in pairs]
+        labels = here[[bool(answer) for answer in answers]]
+        if not groups.size or not np.bincount(labels, minlength=groups.size).all():
             return {}
-        encoded = np.frombuffer(b"".join(report for _, report in pairs), dtype=np.uint8)
+        encoded = np.frombuffer(b"".join(answers), dtype=np.uint8)
         reports, _ = decode_reports(campaign.mechanism, encoded.reshape(-1, campaign.mechanism.report_bytes))
         moved = (1.0 - np.diag(self._present(slots).mixing(here))) * np.bincount(here) / valid
         question = question_of(campaign)
@@ -318,7 +344,10 @@ class RosterSlotEstimator:
             found = question.within(noise, tally, mixing, People(labels.size))
         except UnsupportedError:  # this order moves reports between groups in a way that cannot be undone
             return {}
-        return {self.names[group]: found.group(row) for row, group in enumerate(groups)}
+        return {
+            self.names[group]: (of_everybody(found.group(row), int(valid[row])), int(valid[row]))
+            for row, group in enumerate(groups)
+        }
 
     def mixed(self, placed: ReportsBySlot) -> tuple[int | None, float | None]:
         """Valid reports in the smallest set of slots that hide each other as in a uniform mix, and the groups' alpha.
@@ -370,10 +399,10 @@ class CampaignAnswers:
         Folder of the issuer's signed counts, where devices show tokens.
     place : int, optional
         Which of several questions this is about, of a campaign that asks them together; None for all of it.
-    first : int
-        Where in a report its own answer begins, bytes.
     lists : sequence of int
         How many answers each question has, where reports are combinations of answers.
+    whole : Campaign, optional
+        That campaign.
     """
 
     def __init__(
@@ -383,11 +412,11 @@ class CampaignAnswers:
         slots: RosterSlotEstimator | None = None,
         issued: Path | None = None,
         place: int | None = None,
-        first: int = 0,
         lists: Sequence[int] = (),
+        whole: Campaign | None = None,
     ) -> None:
         self.campaign, self._store, self._slots, self._issued = campaign, store, slots, issued
-        self._place, self._first, self._lists = place, first, tuple(lists)
+        self._place, self._lists, self._whole = place, tuple(lists), whole or campaign
         self._rounds: dict[str, RoundEstimates] = {}
         self._mixed: dict[str, tuple[int | None, float | None]] = {}
         self._followers: dict[str, int | None] = {}
@@ -398,10 +427,9 @@ class CampaignAnswers:
         asked = self.campaign.questions
         if len(asked) == 1:
             return (self,)
-        sizes = [one.mechanism.report_bytes for one in asked]
         lists = [getattr(one.mechanism, "k", 0) for one in asked if one.combinations]
         return tuple(
-            CampaignAnswers(one, self._store, self._slots, place=place, first=sum(sizes[:place]), lists=lists)
+            CampaignAnswers(one, self._store, self._slots, place=place, lists=lists, whole=self.campaign)
             for place, one in enumerate(asked)
         )
 
@@ -416,7 +444,7 @@ class CampaignAnswers:
         return sorted(self._store.batches(self.campaign.id), key=lambda batch: batch.rounds[-1])
 
     def rounds(self) -> list[RoundEstimates]:
-        """Estimates by round, one for each batch; of several questions those of the first, on the same reports."""
+        """Estimates by round, one for each batch; of several questions those of the first, on the same batch."""
         if self.questions != (self,):
             return self.questions[0].rounds()
         return [self._estimates(batch) for batch in self.batches()]
@@ -495,7 +523,7 @@ class CampaignAnswers:
         """
         if self.questions != (self,):
             told = self._each(lambda one: one.document(one.round(each.t), detail=detail))
-            return {"round": each.t, "rounds": list(each.rounds), "n": each.n, "withheld": each.withheld, **told}
+            return {"round": each.t, "rounds": list(each.rounds), "n": each.valid, "withheld": each.withheld, **told}
         found = {
             "round": each.t,
             "rounds": list(each.rounds),
@@ -644,19 +672,22 @@ class CampaignAnswers:
     def _estimates(self, batch: BatchRecord) -> RoundEstimates:
         if batch.id not in self._rounds:
             form: Any = from_device(self.campaign.mechanism)
-            tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
+            tallies, asked = tuple(self._store.tallies(self.campaign.id, batch.id)), None
+            own: Callable[[bytes], bytes] = bytes
             if self._lists:
                 tallies = tuple(marginal_tally(each, self._lists, self._place or 0) for each in tallies)
             elif self._place is not None:
-                tallies = tuple(tally_of_question(each, self._place) for each in tallies)
-            placed: dict[str, Estimate] = {}
+                together: Any = self._whole.mechanism
+                own = partial(together.own, place=self._place)
+                if drawn := isinstance(together, Drawn):
+                    asked = {name: each.n for name, each in tallies_by_group(tallies).items()}
+                tallies = tuple(tally_of_question(each, self._place, drawn=drawn) for each in tallies)
+            placed = dict[str, tuple[Estimate, int]]()
             if self._slots is not None:
-                own = slice(self._first, self._first + self.campaign.mechanism.report_bytes)
-                pairs = ((slot, report[own]) for slot, report in self._store.reports_by_slot(batch.id))
-                placed = self._slots.estimates(self.campaign, pairs)
+                placed = self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id), own)
             self._rounds[batch.id] = RoundEstimates(
                 batch.rounds[-1], batch.rounds, self._question, self._noise, form, self.campaign.open, tallies,
-                self.campaign.batch.minimum, self._people(batch), placed,
+                self._whole.batch.minimum, self._people(batch), placed, asked,
             )  # fmt: skip
         return self._rounds[batch.id]
 

@@ -40,6 +40,7 @@ from dovetail.report.number_format import Unit, percent, upward
 from dovetail.report.tables import vector_sentences
 from dovetail_protocol.asked import Asked
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.joint import Drawn
 
 # Shares as horizontal bars with their intervals, as inline SVG in the style of the privacy report.
 
@@ -140,7 +141,9 @@ def _mechanism(campaign: Campaign) -> str:
     if campaign.open:
         return f"answers as they are among dummies of the shuffler, ε = {upward(campaign.charged)} a batch"
     if len(campaign.questions) > 1:
-        return f"{len(campaign.questions)} answers in one report, ε = {upward(campaign.mechanism.epsilon)}"
+        drawn = isinstance(campaign.mechanism, Drawn)
+        what = "questions, of which each report answers one" if drawn else "answers in one report"
+        return f"{len(campaign.questions)} {what}, ε = {upward(campaign.mechanism.epsilon)}"
     classes = [f"{upward(each.epsilon)} ({each.name})" for each in campaign.classes]
     epsilon = " or ".join(classes) or upward(campaign.mechanism.epsilon)
     return f"{campaign.mechanism.name.replace('_', ' ')}, ε = {epsilon}"

@@ -1,13 +1,15 @@
 """Reports as counts: small, without order, and enough for every estimate; and back.
 
 Where a report answers several questions, the cells of question q are its own and q times `APART`: a tally then holds
-one tally for each question, and nothing of how answers go together.
+one tally for each question, and nothing of how answers go together. Where each answers one, which people draw, the
+last of them holds how many have drawn it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +18,24 @@ from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core import estimate
 from dovetail.core.stages import Encoded, FrequencyRandomizer, NumericRandomizer, Reports, Valid
 from dovetail.estimate.mean import ClampedGrid, whole_steps
+from dovetail.job.messages import CHOSEN
 from dovetail.randomize.sampling.open_reports import decode_reports
 from dovetail.randomize.sampling.vector_randomizer import VectorRandomizer
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import Drawn, Several
 from dovetail_protocol.mechanism import Mechanism
 
 Cells = NDArray[np.int64]  # (c,), ascending
 APART = 1 << 40  # more cells than a question has
+DREW = APART - 1  # the cell of a drawn question that counts its reports
 CampaignRandomizer = FrequencyRandomizer | NumericRandomizer | VectorRandomizer
 
 
 def decode_all(mechanism: Mechanism, encoded: Encoded) -> tuple[Reports, Valid]:
     """`decode_reports`, where a report may have a part for each question: a field for each, and all of them valid."""
-    if not isinstance(mechanism, Joint):
+    if not isinstance(mechanism, Several):
         return decode_reports(mechanism, encoded)
+    if isinstance(mechanism, Drawn):
+        return _decode_drawn(mechanism, encoded)
     ends = np.cumsum([part.report_bytes for part in mechanism.parts])[:-1]
     found = [decode_reports(*pair) for pair in zip(mechanism.parts, np.split(encoded, ends, axis=1), strict=True)]
     valid = np.logical_and.reduce([fine for _, fine in found])
@@ -40,24 +46,48 @@ def decode_all(mechanism: Mechanism, encoded: Encoded) -> tuple[Reports, Valid]:
     return whole, valid
 
 
+def _decode_drawn(mechanism: Drawn, encoded: Encoded) -> tuple[Reports, Valid]:
+    """Reports of which each has the field of one question, and its number under `CHOSEN`."""
+    valid = np.zeros(len(encoded), dtype=np.bool_)
+    found = list[tuple[NDArray[np.int64], Reports]]()
+    for place, part in enumerate(mechanism.parts):
+        end = 1 + part.report_bytes
+        rows = np.flatnonzero((encoded[:, 0] == place) & ~encoded[:, end:].any(axis=1))
+        own, fine = decode_reports(part, encoded[rows, 1:end])
+        valid[rows[fine]] = True
+        found.append((rows[fine], own))
+    fields: list[Any] = [(str(q), own.dtype, own.shape[1:]) for q, (_, own) in enumerate(found)]
+    whole = np.zeros(len(encoded), dtype=[(CHOSEN, np.uint8), *fields])
+    for q, (rows, own) in enumerate(found):
+        whole[CHOSEN][rows], whole[str(q)][rows] = q, own
+    return whole[valid], valid
+
+
 def tally_all(forms: Sequence[CampaignRandomizer], reports: Reports, *, group: str) -> GroupTally:
     """Counts of the reports of one public group, question by question."""
     if len(forms) == 1:
         return tally_reports(forms[0], reports, group=group)
-    each = [tally_reports(form, reports[str(q)], group=group) for q, form in enumerate(forms)]
-    counts = ((q * APART + cell, count) for q, one in enumerate(each) for cell, count in one.counts)
+    counts = list[tuple[int, int]]()
+    for q, form in enumerate(forms):
+        own = reports[reports[CHOSEN] == q] if CHOSEN in (reports.dtype.names or ()) else reports
+        counts += [(q * APART + cell, count) for cell, count in tally_reports(form, own[str(q)], group=group).counts]
+        if own is not reports and own.size:
+            counts.append((q * APART + DREW, own.size))
     return GroupTally(group, len(reports), tuple(counts))
 
 
-def tally_of_question(counted: GroupTally, place: int) -> GroupTally:
-    """The tally of one of several questions.
+def tally_of_question(counted: GroupTally, place: int, *, drawn: bool = False) -> GroupTally:
+    """The tally of one of several questions, of the people who have drawn it where they draw one.
 
     >>> tally_of_question(GroupTally("", 2, ((0, 1), (1, 1), (APART + 7, 2))), 1).counts
     ((7, 2),)
+    >>> tally_of_question(GroupTally("", 3, ((0, 2), (DREW, 2), (APART + 7, 1), (APART + DREW, 1))), 1, drawn=True)
+    GroupTally(group='', n=1)
     """
     first = place * APART
-    own = ((cell - first, count) for cell, count in counted.counts if first <= cell < first + APART)
-    return GroupTally(counted.group, counted.n, tuple(own))
+    own = {cell - first: count for cell, count in counted.counts if first <= cell < first + APART}
+    n = own.pop(DREW, 0) if drawn else counted.n
+    return GroupTally(counted.group, n, tuple(own.items()))
 
 
 def marginal_tally(counted: GroupTally, sizes: Sequence[int], place: int) -> GroupTally:

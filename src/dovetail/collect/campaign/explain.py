@@ -34,6 +34,8 @@ from dovetail.core.missing import Missing
 from dovetail.core.noise import People
 from dovetail.core.question import WEAK
 from dovetail.core.verdict import Verdict, warnings_of, word_of
+from dovetail.job.messages import Part
+from dovetail.job.questions_plan import planned_error
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.report.number_format import Unit, odds, upward
 from dovetail.shuffle.sampling.dummies import SeveralDummies, SparseDummies
@@ -42,6 +44,7 @@ from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_a
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.dummies import TRUSTED
 from dovetail_protocol.endpoint import PLAIN, leaves_in_the_clear
+from dovetail_protocol.joint import Drawn
 from dovetail_protocol.messages import wire_bytes
 from dovetail_protocol.ohttp import OVERHEAD
 
@@ -263,7 +266,14 @@ def _answer(campaign: Campaign) -> str:
         return f"{'; '.join(map(_one_answer, campaign.questions))}; {_combined(campaign)}"
     if len(campaign.questions) > 1:
         each = "; ".join(f"{_one_answer(one)} at epsilon {upward(one.charged)}" for one in campaign.questions)
-        together = "all answers of a person stay together in one report, and their epsilons add"
+        if isinstance(campaign.mechanism, Drawn):
+            most = upward(campaign.mechanism.epsilon)
+            together = (
+                f"a device draws one of them in each round, {_odds(campaign.mechanism)}, whatever is held, and its "
+                f"report names the question and answers that one alone: epsilon {most} at most"
+            )
+        else:
+            together = "all answers of a person stay together in one report, and their epsilons add"
         return f"{each}; {together}{_named(campaign)}"
     return _one_answer(campaign) + ("" if campaign.open else _named(campaign))
 
@@ -274,6 +284,13 @@ def _combined(campaign: Campaign) -> str:
         f"all answers of a person stay together in one report, as one of {getattr(campaign.mechanism, 'k', 0):,} "
         "combinations, each with dummies of its own"
     )
+
+
+def _odds(mechanism: Drawn) -> str:
+    """How often each question is drawn, against the others."""
+    if len(set(mechanism.weights)) == 1:
+        return "all as often"
+    return f"as often as {' to '.join(map(str, mechanism.weights))}"
 
 
 def _named(campaign: Campaign) -> str:
@@ -377,21 +394,26 @@ def _error(campaign: Campaign) -> list[CampaignFact]:
     """The error that is to be expected; of classes nobody knows how many people choose which."""
     if campaign.classes:
         return []
-    each = [(one.asked.values[0].name if one.asked else "", _error_of(one)) for one in campaign.questions]
+    whole = campaign.batch.minimum
+    each = [(one.asked.values[0].name if one.asked else "", _error_of(one, whole)) for one in campaign.questions]
     words = "; ".join(f"{name}: {error}" for name, error in each) if len(each) > 1 else each[0][1]
     return [CampaignFact("error", words)]
 
 
-def _error_of(campaign: Campaign) -> str:
+def _error_of(campaign: Campaign, whole: int) -> str:
+    """Of a batch of so many people, of whom as many answer as `campaign` counts on."""
     question, n = question_of(campaign), campaign.batch.minimum
     noise, people = noise_of_campaign(campaign, question), People(n)
     known = question.error95(noise, people)
-    error = Z95 * question.error(noise, people) if known is None else known
+    if n < whole:
+        error, some = planned_error(Part(question, noise), whole, n / whole).error95, f", of whom about {n:,} answer"
+    else:
+        error, some = Z95 * question.error(noise, people) if known is None else known, ""
     within = Unit.of(question.planned_measure or question.measure)(error, error, ROUND_CEILING)
     length = " in Euclidean length" if question.of_arrays else ""
     return (
-        f"of a batch of {n:,}: with probability 95 % an estimate lies within {within}{length} of the truth about "
-        f"exactly its people, {question.planned_of}"
+        f"of a batch of {whole:,}{some}: with probability 95 % an estimate lies within {within}{length} of the truth "
+        f"about exactly its people, {question.planned_of}"
     )
 
 

@@ -21,7 +21,7 @@ from dovetail.account.compose import NEIGHBOURS, Composition, compose_upper, loc
 from dovetail.account.dummies import UserDummiesLaw, dummies_guarantee, sparse_guarantee, user_dummies_guarantee
 from dovetail.account.gaussian_dummies import Message
 from dovetail.account.mixture import MixtureLaw, amplify_class, worst_others
-from dovetail.account.questions import JointReport
+from dovetail.account.questions import JointReport, OneQuestion
 from dovetail.account.rounds import MixtureRounds, ShuffledRound
 from dovetail.collect.campaign.terms import ShufflerDummies, added_dummies, forms_of, people_dummies, subject_of
 from dovetail.core.certified import Bracket, round_up_to_double
@@ -467,7 +467,7 @@ def _local(campaign: Campaign) -> LocalDP:
     subject = subject_of(campaign)
     if isinstance(subject, Randomizer):
         return subject.guarantee
-    whole = local_guarantee(forms_of(campaign.mechanism), ask="joint")
+    whole = local_guarantee(forms_of(campaign.mechanism), ask="joint" if isinstance(subject, JointReport) else "one")
     return replace(whole, epsilon=max(whole.epsilon, campaign.mechanism.epsilon))
 
 
@@ -579,13 +579,15 @@ def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float 
 
 
 @lru_cache(maxsize=4096)
-def _central(subject: Randomizer | JointReport, n: int, honest: int, delta: float) -> CentralDP:
+def _central(subject: Randomizer | JointReport | OneQuestion, n: int, honest: int, delta: float) -> CentralDP:
     found = amplify(subject, n=n, delta=delta, honest=honest)
     return found if isinstance(subject, Randomizer) else replace(found, neighbours=NEIGHBOURS)
 
 
 @lru_cache(maxsize=256)
-def _compose(subject: Randomizer | JointReport, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
+def _compose(
+    subject: Randomizer | JointReport | OneQuestion, times: tuple[tuple[int, int], ...], delta: float
+) -> Composition:
     found = compose_upper([ShuffledRound.of(subject, n, times=count) for n, count in times], delta=delta)
     return found if isinstance(subject, Randomizer) else replace(found, neighbours=NEIGHBOURS)
 

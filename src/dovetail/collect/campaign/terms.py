@@ -14,7 +14,7 @@ from typing import Any
 
 from dovetail.account.dummies import UserDummiesLaw, dummies_delta, user_dummies_for
 from dovetail.account.gaussian_dummies import Message
-from dovetail.account.questions import JointReport
+from dovetail.account.questions import JointReport, OneQuestion
 from dovetail.collect.batch import BY_CHANCE, SQUARED
 from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ConfigError, DovetailError, ParameterError
@@ -43,10 +43,10 @@ from dovetail.shuffle.sampling.dummies import (
 from dovetail.table.data_section import DataSection, parse_section
 from dovetail.table.reader import Survey, read_table
 from dovetail_protocol import mechanism as protocol_mechanism
-from dovetail_protocol.asked import JOINT, Asked, AskedTogether, Symbol, Value
+from dovetail_protocol.asked import Asked, AskedTogether, Symbol, Value
 from dovetail_protocol.campaign import Campaign, draft
 from dovetail_protocol.dummies import SCALE, DigitsRule, DummiesRule, SentRule, Unrandomized
-from dovetail_protocol.joint import Joint
+from dovetail_protocol.joint import Drawn, Several
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.messages import inner_bytes, require_room
 
@@ -120,12 +120,14 @@ def asked_of(
 
 def forms_of(mechanism: Mechanism) -> tuple[Any, ...]:
     """The analyst's randomizers of a device's mechanism: one for each question."""
-    return tuple(map(from_device, mechanism.parts if isinstance(mechanism, Joint) else (mechanism,)))
+    return tuple(map(from_device, mechanism.parts if isinstance(mechanism, Several) else (mechanism,)))
 
 
-def subject_of(campaign: Campaign) -> Randomizer | JointReport:
-    """The randomizer that accounts are about: of a report, or of all answers in it, which stay together."""
-    forms = forms_of(campaign.mechanism)
+def subject_of(campaign: Campaign) -> Randomizer | JointReport | OneQuestion:
+    """The randomizer that accounts are about: of a report, of all answers in it, or of the one that was drawn."""
+    forms, own = forms_of(campaign.mechanism), campaign.mechanism
+    if isinstance(own, Drawn):
+        return OneQuestion(forms, tuple(weight / sum(own.weights) for weight in own.weights))
     return JointReport(forms) if len(forms) > 1 else forms[0]
 
 
@@ -166,11 +168,13 @@ def require_question(campaign: Campaign) -> None:
     """ConfigError where [asks] is not what its questions ask, or goes with no such noise or order."""
     for one in campaign.questions:
         _require_one(one)
+        if isinstance(campaign.mechanism, Drawn) and not (asked := question_of(one)).of_samples:
+            raise ConfigError(f"the campaign {campaign.id}: {asked.label} is asked of everybody, and not drawn.")
     if isinstance(campaign.asked, AskedTogether) and campaign.open:
         first = campaign.questions[0]
-        _require_choices(campaign, JOINT, noise_of_campaign(first, question_of(first)).name)
-    if isinstance(campaign.mechanism, Joint):
-        _require_choices(campaign, JOINT, Memoized.name if campaign.memoized else Local.name)
+        _require_choices(campaign, campaign.asked.question, noise_of_campaign(first, question_of(first)).name)
+    if isinstance(campaign.mechanism, Several):
+        _require_choices(campaign, campaign.mechanism.name, Memoized.name if campaign.memoized else Local.name)
         for own in forms_of(campaign.mechanism):
             if isinstance(own, NumericRandomizer) and not own.memoryless:
                 raise ConfigError(

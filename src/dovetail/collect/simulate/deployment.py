@@ -26,6 +26,7 @@ from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError, OutputError
 from dovetail_protocol.campaign import Campaign, draft, sign
 from dovetail_protocol.dummies import Unrandomized
+from dovetail_protocol.joint import Drawn
 from dovetail_protocol.keys import RoleKeys
 from dovetail_protocol.messages import longest_request
 from dovetail_protocol.ohttp import MOST_PAD, GatewayKey
@@ -141,7 +142,8 @@ def schedule(count: int, *, period: float = PERIOD, grace: float = 0.0, start: d
 def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
     rounds = document.get("rounds") or schedule(10)
     priced = document["dummies" if document["randomizer"]["name"] == Unrandomized.name else "randomizer"]
-    spent = sum(Fraction(repr(one["epsilon"])) for one in priced.get("parts", [priced]))
+    each = [Fraction(repr(one["epsilon"])) for one in priced.get("parts", [priced])]
+    spent = max(each) if priced.get("name") == Drawn.name else sum(each)
     budget = float(spent * (1 if "memoize" in document else rounds["count"]))
     return {
         "shuffle": {"shuffler": "uniform"},

@@ -24,7 +24,7 @@ from dovetail_protocol.asked import JOINT
 from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.endpoint import place_of
-from dovetail_protocol.joint import MOST_PARTS
+from dovetail_protocol.joint import MOST_PARTS, Drawn
 from dovetail_protocol.keys import RoleKeys, SealingKey, SigningKey
 from dovetail_protocol.mechanisms.krr import KRR
 from dovetail_protocol.messages import longest_request
@@ -276,6 +276,8 @@ class Survey:
         campaigns = tuple(load_campaign(folder / name) for name in names)
         for each in campaigns:
             sent = "http" in each.endpoints or each.ohttp is not None
+            if isinstance(each.mechanism, Drawn):
+                raise ConfigError(f"{path}: a page sends all answers of a person; {each.id} draws one of them.")
             if not sent or not all(one.mechanism.name == KRR.name and answers_of(one) for one in each.questions):
                 raise ConfigError(
                     f"{path}: a page asks questions with named answers, by krr and over http; {each.id} does not."
