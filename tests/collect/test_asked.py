@@ -1,6 +1,6 @@
 """Campaigns that ask for more than shares: through crashes, and over HTTP and MQTT with real servers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +17,15 @@ import dovetail as dt
 from dovetail.account.dummies import dummies_for_rounds, sparse_for_rounds, user_dummies_for
 from dovetail.account.gaussian_dummies import message_for
 from dovetail.cli.collect.query import _rows
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.campaign.explain import explain
-from dovetail.collect.campaign.terms import asked_of, question_about, require_same_terms
+from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee
+from dovetail.collect.campaign.terms import asked_of, draft_campaign, question_about, require_same_terms
 from dovetail.collect.simulate.deployment import Deployment, ThrowawayCampaign, run_servers, schedule
 from dovetail.collect.simulate.faults import FaultRates
 from dovetail.collect.simulate.simulation import simulate
 from dovetail.core.errors import ConfigError
+from dovetail.core.guarantee import CentralDP
 from dovetail.core.noise import People
 from dovetail.core.question import QUESTIONS
 from dovetail.noise.users import UserNoise
@@ -135,6 +138,47 @@ def test_what_is_asked_is_told_in_words_before_anybody_takes_part(trust: str) ->
     facts = {fact.name: fact.words for fact in explain(world.campaign).lines}
     assert "for covariance: height (140 to 200) and weight (50 to 100), as one symbol of 4" in facts["answer"]
     assert ("--trust " + trust in facts["one report"]) == (trust != "local")
+
+
+EARLIER = (  # rates by an earlier bound of several symbols, and whether they keep what they promise by today's
+    ("distribution", {"bins": 4, "levels": 2}, 8.0, 40, 0.9940663576126099, True),
+    ("distribution", {"bins": 4, "levels": 2}, 2.0, 148, 0.5043829679489136, True),
+    ("distribution", {"bins": 8, "levels": 3}, 10.0, 276, 0.5051372051239014, True),
+    ("tables", {"others": "sex: F | M; pay: low | high"}, 10.0, 1180, 0.1024729311466217, False),
+)
+
+
+@pytest.mark.parametrize(("ask", "settings", "epsilon", "honest", "rate", "kept"), EARLIER)
+def test_a_signed_file_of_an_earlier_bound_keeps_its_promise_or_is_refused_in_one_line(
+    ask: str, settings: dict[str, Any], epsilon: float, honest: int, rate: float, kept: bool
+) -> None:
+    """The last rate is 4e-5 below what is asked today; the others keep epsilon, by a bound that never rises."""
+    data = {"private": "job", "categories": ["office", "field"]} if ask == "tables" else HEIGHT
+    question = question_about(ask, data, settings, name="a test")
+    asked = asked_of(question, private=str(data["private"]), settings=settings, k=question.domain.get("k"), digits=0)
+    signed = ThrowawayCampaign.of(
+        {
+            "schema_version": 1, "id": "body", "question": "What is it?", "asks": asked.stated(),
+            "randomizer": {"name": "none", "k": question.domain["k"]}, "batch": {"minimum": honest},
+            "promise": {"delta": 0.03, "device_budget": 400.0, "trust": "users", "assumed_honest": honest},
+            "dummies": {"epsilon": epsilon, "delta": 0.01, "rate": rate},
+        },
+        1,
+    )  # fmt: skip
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: AnalyzerCampaigns.of([signed.campaign], [signed.analyzer]),
+        lambda: draft_campaign(signed.campaign.signed),
+        lambda: explain(signed.campaign),
+    )
+    for check in checks:
+        if kept:
+            check()
+        else:
+            with pytest.raises(ConfigError, match=r"^.{0,40}in \[dummies\]: `rate` must be at least 0\.10247[^\n]*$"):
+                check()
+    if kept:
+        found = batch_guarantee(signed.campaign, ReleasedBatch(t=1, sent=honest, n=honest, smallest=honest)).central
+        assert isinstance(found, CentralDP) and found.delta <= 0.03 and found.honest <= epsilon
 
 
 def test_several_values_are_read_from_one_line() -> None:

@@ -111,6 +111,28 @@ def test_rounds_are_questions_again(rounds: int) -> None:
         assert message_delta(once, epsilon, rounds=rounds) == pytest.approx(message_delta(often, epsilon), rel=1e-9)
 
 
+@pytest.mark.exhaust
+@pytest.mark.parametrize(
+    "message", [Message(Fraction(6, 5), (1,), (6,)), Message(Fraction(3, 5), (1, 2), (3, 2))], ids=["one", "weights"]
+)
+def test_a_second_round_that_is_chosen_by_what_the_first_released_is_no_worse(message: Message) -> None:
+    """Whole releases of both rounds; after each first one the worst second question there is, for each epsilon."""
+    m = len(message.weights)
+    p, q = (release_law(message, [(own,) * m], 2) for own in (0, 1))
+    asked = list(product([(0, 1), (1, 0), (0, 0)], repeat=m))  # symbols of the two records in each question
+    second = [tuple(release_law(message, [own], 2) for own in zip(*pairs, strict=True)) for pairs in asked]
+    for epsilon in EPSILONS:
+        factor, worst = math.exp(epsilon), np.zeros(p.size)
+        for ours, others in second:
+            seen = (ours > 0.0) | (others > 0.0)
+            told = np.outer(p, ours[seen]) - factor * np.outer(q, others[seen])
+            worst = np.maximum(worst, np.maximum(told, 0.0).sum(axis=1))
+        exact, bound = float(worst.sum()), message_delta(message, epsilon, rounds=2)
+        assert exact <= bound + SLACK
+        failing = 2 * sum(2.0 * dummies_law(message, one)[-1] for one in range(m))  # charged as a sum, not a product
+        assert bound <= exact * (1.0 + 1e-8) + failing**2 + SLACK
+
+
 # docs/theory/several-symbols.md: epsilon, questions, standard deviation of a count, s
 TABLE = [(1.0, 1, 5.98, 35), (1.0, 5, 13.4, 79), (1.0, 12, 20.7, 124), (1.0, 52, 43.1, 265), (0.5, 9, 34.2, None)]
 

@@ -63,3 +63,19 @@ def test_the_delta_of_a_known_number_of_dummies_is_the_sum_over_all_outcomes_and
         assert UserDummiesLaw(k, dummies, 1.0).ends(0.4).lower <= exact * (1 + 1e-12)
         assert found <= before + 1e-12
         before = found
+
+
+@pytest.mark.parametrize("lists", [(2, 2), (2, 4), (2, 2, 2), (3, 3)], ids=str)
+@pytest.mark.parametrize("rate", [0.25, 1.0])
+def test_people_who_send_several_symbols_are_promised_no_less_than_all_releases_say(
+    lists: tuple[int, ...], rate: float
+) -> None:
+    """Of two records that differ in the first symbols only, or in all; dummies are of all lists alike."""
+    k, starts = sum(lists), np.cumsum((0, *lists[:-1])).tolist()
+    for honest in (1, 2, 3):
+        for moved in range(1, len(lists) + 1):
+            records = [[start + (which and place < moved) for place, start in enumerate(starts)] for which in (0, 1)]
+            p, q = (released(tuple(map(int, one)), k, rate, honest=honest) for one in records)
+            for epsilon in (0.0, 0.7, 3.0, 12.0):
+                bound = UserDummiesLaw(k, honest, rate, len(lists)).delta(epsilon)
+                assert hockey_stick(p, q, exp(epsilon)) <= bound + 1e-12, (honest, moved, epsilon)
