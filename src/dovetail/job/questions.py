@@ -66,7 +66,7 @@ from dovetail.job.rehearse import (
     collection_report,
     describe_collection,
     recorded,
-    refuse_still,
+    refuse_identity_shuffle,
     report_of,
 )
 from dovetail.job.together import choices_of
@@ -1092,7 +1092,7 @@ def run_questions(
     progress("read the table", 0, 1)
     collection = QuestionsCollection.of(asked, rng, table=table)
     if asked.mode == "release":
-        refuse_still(collection.shuffler)
+        refuse_identity_shuffle(collection.shuffler)
         collection.refuse_drowned()
     progress("read the table", 1, 1)
     if collection.n < 2:

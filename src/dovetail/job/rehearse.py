@@ -368,7 +368,7 @@ def release(
         )
     collection.refuse_drowned()
     rng, wanted = system_entropy(), estimate or EstimateSection()
-    refuse_still(collection.shuffler)
+    refuse_identity_shuffle(collection.shuffler)
     progress("draw the release", 0, 1)
     released = draw_release(collection, rng, ledger or ReleaseLedger.default(), new_release=new_release)
     progress("draw the release", 1, 1)
@@ -417,7 +417,7 @@ def _request(collection: Collection) -> ReleaseRequest:
     )
 
 
-def refuse_still(shuffler: HasOrder) -> None:
+def refuse_identity_shuffle(shuffler: HasOrder) -> None:
     """A release shuffles: what leaves everybody at their places publishes who sent what."""
     if not shuffler.guarantee.protects:
         raise UnsupportedError(

@@ -40,7 +40,7 @@ from dovetail.job.evaluate import (
     span_of,
 )
 from dovetail.job.fleet import Fleet, FleetBudget, FleetRun, round_names
-from dovetail.job.rehearse import ReleasedTable, refuse_still, report_of
+from dovetail.job.rehearse import ReleasedTable, refuse_identity_shuffle, report_of
 from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, ReleaseRequest
 from dovetail.noise.local import smallest_batch
 from dovetail.report.document import Estimates, Evaluation, OrderEvaluation, PrivacyReport, central_document
@@ -686,7 +686,7 @@ def run_stream(
         raise ConfigError(f"`promise.honest` must be at most the {n:,} devices of the table, got {honest:,}.")
     fleet, time = stream.fleet(settings), str(settings.data.time)
     if settings.mode == "release":
-        refuse_still(fleet.shuffler)
+        refuse_identity_shuffle(fleet.shuffler)
         asked = StreamRelease(settings, stream, fleet, ledger)
         before = asked.spent_before(new_release=new_release)
         run = FleetRun(fleet, before=before)

@@ -12,13 +12,11 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from dovetail.cli.collect.new import RandomizerOptions
 from dovetail.cli.collect.query import InsecureHttp
 from dovetail.cli.options import as_whole
-from dovetail.cli.output import Json, Paste, print_json, print_rows, show
+from dovetail.cli.output import Facts, Grid, Json, Paste, show
 from dovetail.cli.progress import progress_bar
 from dovetail.collect.simulate.faults import FaultRates
 from dovetail.core.checks import positive, whole
@@ -208,13 +206,10 @@ def _simulate(
         known = with_tokens(known)
     known |= {"rounds": schedule(count)}
     world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
-    with progress_bar(hidden=as_json) as show:
-        found = simulate(world, faults=faults, seed=seed, progress=lambda done: show("rounds", done, count))
+    with progress_bar(hidden=as_json) as progress:
+        found = simulate(world, faults=faults, seed=seed, progress=lambda done: progress("rounds", done, count))
     document = _document(world.campaign.id, found)
-    if as_json:
-        print_json(document)
-    else:
-        _print(document)
+    show(document, _faults(document), counted_rounds(document["rounds"], found.level), as_json=as_json)
     if not found.sound:
         raise typer.Exit(1)
 
@@ -244,19 +239,19 @@ def comparison_document(each: RoundResult) -> dict[str, Any]:
     }
 
 
-def print_rounds(rounds: list[dict[str, Any]], level: float) -> None:
+def counted_rounds(rounds: list[dict[str, Any]], level: float) -> Grid:
     """Counted batches beside the truth, as a table."""
-    table = Table("rounds", "n", "truth", "estimate", f"{100 * level:g} % intervals that hold it")
+    rows = []
     for each in rounds:
         numbers = [" ".join(f"{number:.4g}" for number in each[name]) for name in ("truth", "value")]
         held = f"{each['covered']} of {len(each['truth'])}"
-        table.add_row(", ".join(map(str, each["rounds"])), f"{each['n']:,}", *numbers, held)
-    Console().print(table)
+        rows.append((", ".join(map(str, each["rounds"])), f"{each['n']:,}", *numbers, held))
+    return Grid("", ("rounds", "n", "truth", "estimate", f"{100 * level:g} % intervals that hold it"), rows)
 
 
-def _print(document: dict[str, Any]) -> None:
+def _faults(document: dict[str, Any]) -> Facts:
     reports, crashes = document["reports"], document["crashes"]
-    print_rows(
+    return Facts(
         f"{document['campaign']}, simulated",
         {
             "reports drawn": f"{reports['drawn']:,}",
@@ -272,7 +267,6 @@ def _print(document: dict[str, Any]) -> None:
             "budgets overspent": f"{reports['overspent']:,}",
         },
     )
-    print_rounds(document["rounds"], document["level"])
 
 
 # `dovetail collect demo`: the service as real processes on this machine, for a minute.
@@ -393,18 +387,15 @@ def _wait(url: str) -> None:
 
 def _print_demo(shown: DemoResult, *, as_json: bool) -> None:
     rounds = [comparison_document(each) for each in shown.results]
-    if as_json:
-        counts = {"drawn": shown.drawn, "acknowledged": shown.heard, "counted": shown.counted}
-        print_json({"reports": counts, "guarantee": shown.guarantee, "level": shown.level, "rounds": rounds})
-        return
+    counts = {"drawn": shown.drawn, "acknowledged": shown.heard, "counted": shown.counted}
+    document = {"reports": counts, "guarantee": shown.guarantee, "level": shown.level, "rounds": rounds}
     rows = {
         "reports drawn": f"{shown.drawn:,}",
         "acknowledged": f"{shown.heard:,}",
         "counted": f"{shown.counted:,}",
         "guarantee": shown.guarantee,
     }
-    print_rows("Everybody's way to work", rows)
-    print_rounds(rounds, shown.level)
+    show(document, Facts("Everybody's way to work", rows), counted_rounds(rounds, shown.level), as_json=as_json)
 
 
 VERBS = {"submit": _submit, "simulate": _simulate, "demo": _demo}

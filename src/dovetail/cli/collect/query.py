@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import ssl
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from dovetail.cli.output import Force, Json, foreign, print_json, write_whole
+from dovetail.cli.output import Facts, Force, Grid, Json, Paste, show, write_whole
 from dovetail.collect.files import secret_line
 from dovetail.core.errors import ConfigError, DataError, ParameterError, UnreachableError
 from dovetail.core.extras import require
@@ -169,10 +169,7 @@ def _query(
         if csv is not None or parquet is not None:
             return
         document = ask.document(f"/v1/campaigns/{id}/{_place(ask, id, round, window, frequencies=frequencies)}")
-    if as_json:
-        print_json(document)
-    else:
-        _print(id, document)
+    show(document, *_estimates(id, document), as_json=as_json)
 
 
 def token_of(path: Path | None) -> str:
@@ -194,47 +191,42 @@ def _place(ask: ServerClient, id: str, round: int | None, window: int | None, *,
     return f"estimates/{round or 'latest'}"
 
 
-def _print(id: str, document: Any) -> None:
+def _estimates(id: str, document: Any) -> Iterator[Grid | Paste]:
     """A table for each question, with a row for each group and component; what is to be doubted stands below."""
     for one in document.get("questions", ()):
-        _print(f"{id}, {one['name']}", {**one, "warnings": ()})
+        yield from _estimates(f"{id}, {one['name']}", {**one, "warnings": ()})
     if "questions" in document:
-        for said in document["warnings"]:
-            typer.echo(foreign(said))
+        yield from map(Paste, document["warnings"])
         return
     groups = document["groups"]
     several, projected = len(groups) > 1, any("projected" in group for group in groups)
     window = f"rounds up to {document['t']:,}, {document['width']:,} of them" if "t" in document else None
     title = f"{id}: {window or 'round ' + format(document['round'], ',')}"
-    table = Table(title=foreign(title), title_justify="left", title_style="bold")
-    for name in (["group"] if several else []) + ["", "estimate", f"{percent(0.95)} interval", "reports"]:
-        table.add_column(name, justify="left" if name in ("group", "") else "right")
-    if projected:
-        table.add_column("nearest share", justify="right")
-    for group in groups:
-        for row in _rows(group, document.get("measure")):
-            named = [group["group"] or "everybody"] if several else []
-            table.add_row(*map(foreign, (*named, *row)))
+    columns = ["group"] * several + ["", "estimate", f"{percent(0.95)} interval", "reports"]
+    rows = [
+        (*([group["group"] or "everybody"] if several else []), *row)
+        for group in groups
+        for row in _rows(group, document.get("measure"), projected=projected)
+    ]
     if groups:
-        Console().print(table)
+        yield Grid(title, (*columns, *["nearest share"] * projected), rows)
     whole = vector_sentences({"estimates": document})
-    for said in (*whole, document.get("weighted", ""), *document.get("warnings", ())):
-        if said:
-            typer.echo(foreign(said))
+    yield from map(Paste, filter(None, (*whole, document.get("weighted", ""), *document.get("warnings", ()))))
     missing = sorted({t for group in groups for t in group.get("missing", ())})
     if missing:
-        typer.echo(f"without an estimate: round {', '.join(f'{t:,}' for t in missing)}")
+        yield Paste(f"without an estimate: round {', '.join(f'{t:,}' for t in missing)}")
 
 
-def _rows(group: Any, measure: str | None) -> list[list[str]]:
+def _rows(group: Any, measure: str | None, *, projected: bool = False) -> list[list[str]]:
     unit = Unit.of(measure or ("mean" if group["labels"] == ["mean"] else "share"))  # earlier analyzers do not say it
     columns = [group[name] for name in ("labels", "value", "standard_error", "interval")]
     rows = [
         [label, unit(value, error), unit.interval([float(end) for end in interval], error), f"{group['n']:,}"]
         for label, value, error, interval in zip(*columns, strict=True)
     ]
-    for row, share in zip(rows, group.get("projected", ()), strict=False):
-        row.append(percent(share))
+    if projected:
+        for row, share in zip_longest(rows, group.get("projected", ())):
+            row.append("" if share is None else percent(share))
     return rows
 
 
@@ -263,16 +255,16 @@ def _status(
     """
     found = _shuffler(url, insecure_http=insecure_http)
     if found is not None:
-        print_json(found) if as_json else _print_rounds(found)
+        show(found, *_rounds(found), as_json=as_json)
         return
     with ServerClient(url, token=token_of(token_file), insecure_http=insecure_http) as ask:
         id = ask.campaign(campaign)
         status = ask.document(f"/v1/campaigns/{id}/status")
         promised = ask.document(f"/v1/campaigns/{id}/guarantee")["words"]
-    if as_json:
-        print_json({**status, "words": promised})
-    else:
-        _print_status(id, status, promised)
+    words = Facts(
+        "What is promised", {line["name"]: f"{line['figure']}  {line['meaning']}".strip() for line in promised}
+    )
+    show({**status, "words": promised}, _batches(id, status), words, as_json=as_json)
 
 
 def _shuffler(url: str, *, insecure_http: bool) -> Any:
@@ -284,10 +276,9 @@ def _shuffler(url: str, *, insecure_http: bool) -> Any:
             return None
 
 
-def _print_rounds(found: Any) -> None:
-    table = Table(title="shuffler", title_justify="left", title_style="bold")
-    for name in ("campaign", "round", "state", "minimum", "too small, waiting", "lost", "dropped", "refused"):
-        table.add_column(name, justify="right" if name in ("round", "minimum") else "left")
+def _rounds(found: Any) -> Iterator[Grid | Paste]:
+    """Campaigns of a shuffler, and what holds them up."""
+    rows = []
     for each in found["campaigns"]:
         waiting, lost, dropped = (
             ", ".join(f"round {entry['round']:,}: {entry['reports']:,}" for entry in each[name]) or "none"
@@ -295,41 +286,36 @@ def _print_rounds(found: Any) -> None:
         )
         refused = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in each["refused"].items())
         numbers = (f"{each['round']:,}", each["state"], f"{each['minimum']:,}")
-        table.add_row(*map(foreign, (each["id"], *numbers, waiting, lost, dropped, refused or "none")))
-    Console().print(table)
-    typer.echo(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
+        rows.append((each["id"], *numbers, waiting, lost, dropped, refused or "none"))
+    columns = ("campaign", "round", "state", "minimum", "too small, waiting", "lost", "dropped", "refused")
+    yield Grid("shuffler", columns, rows)
+    yield Paste(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
     if found["clock"] == "halted":
-        typer.echo("the shuffler does not believe its clock and releases nothing: see `dovetail collect clock`")
+        yield Paste("the shuffler does not believe its clock and releases nothing: see `dovetail collect clock`")
     if (roster := found.get("roster", "read")) != "read":  # an older shuffler says nothing of it
-        typer.echo(foreign(f"the roster is broken, and revocations since do not count: {roster} Mend that line."))
+        yield Paste(f"the roster is broken, and revocations since do not count: {roster} Mend that line.")
     for each in found["campaigns"]:
         for number in each["faulty"]:
-            typer.echo(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")
+            yield Paste(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")
         for number in each.get("ended_before_restore", ()):  # an older shuffler says nothing of it
-            typer.echo(
+            yield Paste(
                 f"round {number:,} of {each['id']} ended after the backup that was restored; nothing is to be done"
             )
         for batch in each["refused_batches"]:
-            what = foreign(f"round {batch['round']:,} of {each['id']}: {batch['kind']}")
-            typer.echo(f"the analyzer refuses the batch of {what}; it is sent again, or its owner drops the round")
+            what = f"round {batch['round']:,} of {each['id']}: {batch['kind']}"
+            yield Paste(f"the analyzer refuses the batch of {what}; it is sent again, or its owner drops the round")
 
 
-def _print_status(id: str, status: Any, promised: Any) -> None:
-    rounds = Table(title=foreign(f"{id}: {status['question']}"), title_justify="left", title_style="bold")
-    for name in ("round", "reports", "valid", "set aside", ""):
-        rounds.add_column(name, justify="left" if name in ("set aside", "") else "right")
+def _batches(id: str, status: Any) -> Grid:
+    """Batches that an analyzer has counted."""
+    rows = []
     for batch in status["batches"]:
         aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
         note = f"withheld: below the minimum of {status['minimum']:,} valid ones" if batch["short"] else ""
         if batch.get("followers") is not None:  # an older analyzer says nothing of it
             note = "; ".join(filter(None, (note, f"at most {batch['followers']:,} people sent dummies by the rule")))
-        cells = (f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note)
-        rounds.add_row(*map(foreign, cells))
-    Console().print(rounds)
-    words = Table(show_header=False)
-    for line in promised:
-        words.add_row(*map(foreign, (line["name"], line["figure"], line["meaning"])))
-    Console().print(words)
+        rows.append((f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note))
+    return Grid(f"{id}: {status['question']}", ("round", "reports", "valid", "set aside", ""), rows)
 
 
 VERBS = {"query": _query, "status": _status}

@@ -240,21 +240,21 @@ def components(rows: Ranges, n: int) -> Places:
 @njit(cache=True, nogil=True)
 def _joined(people: People, starts: Places, stops: Places, n: int) -> Places:
     """Union-find: the representative (n,) of each person, always the smallest of the component."""
-    boss = np.arange(n)
+    parent = np.arange(n)
     for g in range(starts.size):
         for place in range(starts[g] + 1, stops[g]):
-            one, other = _boss(boss, people[starts[g]]), _boss(boss, people[place])
-            boss[max(one, other)] = min(one, other)
+            one, other = _root(parent, people[starts[g]]), _root(parent, people[place])
+            parent[max(one, other)] = min(one, other)
     for i in range(n):
-        boss[i] = _boss(boss, i)
-    return boss
+        parent[i] = _root(parent, i)
+    return parent
 
 
 @njit(cache=True, nogil=True)
-def _boss(boss: Places, person: int) -> int:
-    while boss[person] != person:
-        boss[person] = boss[boss[person]]
-        person = boss[person]
+def _root(parent: Places, person: int) -> int:
+    while parent[person] != person:
+        parent[person] = parent[parent[person]]
+        person = parent[person]
     return person
 
 
