@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import tomlkit
 from numpy.typing import NDArray
 from tests.statistics import expect_caught, expect_law, expect_mean, expect_standard_error, rng_of
 
@@ -21,10 +22,12 @@ from dovetail.core.estimate import Tally
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.noise import People
 from dovetail.estimate.dummies import KeptCounts
+from dovetail.job.check_config import check_config
 from dovetail.job.questions import QuestionsCollection, questions_of
 from dovetail.job.questions_plan import plan_questions
 from dovetail.noise.shuffler import DummyNoise
 from dovetail.shuffle.sampling.dummies import SummedLaw, TruncatedGaussian, TruncatedGeometric
+from dovetail.table.columns import Status
 
 NOISES = ("users", "geometric", "gaussian", "sparse")
 N = 90
@@ -282,3 +285,12 @@ def test_a_release_that_noise_drowns_says_how_many_combinations_there_are() -> N
         UnsupportedError, match=r"noise drowns .* 12 combinations, .*`ask` = \"all\".*nothing was drawn"
     ):
         dt.run(asked("geometric", "release", epsilon=0.2, delta=1e-6), table=TABLE)
+
+
+def test_a_check_says_what_a_release_would_refuse(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "people.csv")
+    settings = asked("geometric", "release", more=None, epsilon=0.2, delta=1e-6)
+    settings |= {"data": settings["data"] | {"path": "people.csv"}}
+    (tmp_path / "asked.toml").write_text(tomlkit.dumps(settings))
+    stops = [one for one in check_config(tmp_path / "asked.toml").problems if one.status is Status.STOPS]
+    assert len(stops) == 1 and "6 combinations" in stops[0].what

@@ -267,7 +267,7 @@ class AskedTogether:
         return {"question": self.question, "each": [one.stated() for one in self.each]}
 
 
-def read_asked(section: Section, *, open: bool) -> Asked | AskedTogether | None:
+def read_asked(section: Section, *, open: bool = False) -> Asked | AskedTogether | None:
     """The table [asks] of a campaign whose answers are sent as they are, or are not; None where it is absent."""
     if not section:
         return None

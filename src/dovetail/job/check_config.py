@@ -489,6 +489,8 @@ def _promised(asked: QuestionsConfig, progress: Progress) -> tuple[dict[str, Any
     progress("what it promises", 0, 1)
     try:
         collection = QuestionsCollection.of(asked, system_entropy())
+        if asked.mode == "release":
+            collection.refuse_drowned()
         central = collection.central
     except (DovetailError, pl.exceptions.PolarsError) as error:
         return {}, [refusal(error)]
