@@ -175,6 +175,8 @@ ELSEWHERE = {
     "set `header_rows` = 1": "tests/job/test_check.py",
     "a uniform shuffle releases no public column": "tests/job/test_questions_in_groups.py",
     "how far off a sample of people is": "tests/job/test_drawn_behind_dummies.py",
+    "combinations, each with dummies of its own": "tests/job/test_joint_behind_dummies.py",
+    "each mixed by itself, and all answers in one report stay together": "tests/job/test_joint_behind_dummies.py",
 }
 
 

@@ -46,6 +46,7 @@ from dovetail.text.sampler import IntegerBudget, PermuteAndFlip, flip
 from dovetail_protocol import mechanism as protocol_mechanism
 from dovetail_protocol.dummies import SentDummies
 from dovetail_protocol.exact_thresholds import GeometricLaw, Words, exp_bracket, geometric_digits
+from dovetail_protocol.joint import Drawn
 from dovetail_protocol.mechanisms.unary import coins as device_coins
 
 ROOT = Path(__file__).parent.parent.parent
@@ -273,6 +274,14 @@ def rows() -> Iterator[Row]:
         yield Row(f"{one}", "krr", lambda tape, o=one: int(o.randomize([o.k - 1], tape.rng)[0]), law)
         yield Row(f"{one} by words", "_by_word", by_word(one, own), law)
         yield Row(f"device {one}", "device krr", lambda tape, o=one: o.device.randomize(o.k - 1, tape.words), law)
+    few, more = KRR(k=2, epsilon=1.0).device, KRR(k=3, epsilon=0.25).device
+    drawn = {
+        (place, y): Fraction(weight, 4) * mass
+        for place, (one, weight) in enumerate(((few, 3), (more, 1)))
+        for y, mass in response(one.k, 0, one.masses).items()
+    }
+    either = Drawn((few, more), (3, 1))
+    yield Row("device drawn", "device drawn", lambda tape: either.randomize((0, 0), tape.words), drawn, draws=3)
     for rate, size in (
         (Fraction(20), None),
         (Fraction(70), None),
@@ -600,6 +609,7 @@ COUNTED = {
     "device subset_selection.SubsetSelection.randomize": "device subset_selection",
     "device subset_selection.uniform_subset": "device subset_selection",
     "device window.Window.randomize": "device window",
+    "device joint.Drawn.randomize": "device drawn",
     "device closest_direction.ClosestDirection.randomize": "device closest_direction",
     "device dummies.SentDummies.messages": "SentDummies.messages",
     "device dummies.SentDummies.filled": "SentDummies.filled",

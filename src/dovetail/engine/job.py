@@ -73,6 +73,11 @@ class StagedOrder:
     moves_reports = True
 
     @property
+    def label(self) -> str:
+        """The label of the shuffler."""
+        return SHUFFLERS[self.name].label
+
+    @property
     def acting(self) -> StagedOrder:
         """Itself: it has decided for no other."""
         return self

@@ -184,7 +184,8 @@ def curve_of_shares(curve: Document, *, level: float, axis: str) -> CaptionedCha
 
 def _pairs(document: Document) -> CaptionedChart | None:
     curve = document["estimates"].get("curve")
-    return None if missing_reason(curve) is not None else heat_of_pairs(curve, document["collection"]["columns"])
+    columns = document["collection"].get("columns", ())
+    return None if missing_reason(curve) is not None else heat_of_pairs(curve, columns)
 
 
 def heat_of_pairs(curve: Document, columns: Sequence[str]) -> CaptionedChart | None:

@@ -221,7 +221,7 @@ def test_every_question_is_shown_in_every_view() -> None:
     one = made([WAY, MINUTES], [KRR3, LAPLACE])
     answers = counted(one, plains_of(one, "drawn views")).answers
     page = render([answers])
-    assert "way: Shares in round 1" in page and "minutes: Mean by round" in page
+    assert "way: Shares in round 1" in page and "minutes: Estimates in round 1" in page
     assert "2 questions, of which each report answers one, ε = 2" in page
     assert table(answers)["label"].to_list() == [*(f"way: {way}" for way in WAYS), "minutes: mean"]
     window = answers.window(1, width=1)
