@@ -22,6 +22,7 @@ from dovetail.account.hidden_among_everybody import (
     FourierBound,
     HidingNodes,
     PairMoments,
+    _even_cells,
     _turned_sums,
     best_tilt,
     hiding_nodes,
@@ -183,18 +184,24 @@ def test_the_certified_integral_is_just_above_a_dense_one(k: int, epsilon0: floa
     assert truth <= bound.value() <= truth * 1.01
 
 
-@pytest.mark.parametrize("atoms", [3, 700])  # of the second, blocks hold a few rows
-def test_atoms_are_turned_by_their_cosines_and_sines(atoms: int) -> None:
+@pytest.mark.parametrize(("atoms", "first", "count"), [(3, 0.0, 40), (700, 8.0, 7), (5, 0.5, 1)])
+def test_atoms_are_turned_by_their_cosines_and_sines(atoms: int, first: float, count: int) -> None:
     draws = np.random.default_rng(atoms)
-    x, mass, u = draws.normal(size=(2, 3, atoms)), draws.random((2, 3, atoms)), np.linspace(0.0, 9.0, 40)
-    angles = u[:, None] * x[:, :, None, :]
+    x, mass, cells = draws.normal(size=(6, atoms)), draws.random((6, atoms)), _even_cells(first, 0.2, count)
+    angles = (0.5 * (cells.edges[1:] + cells.edges[:-1]))[:, None] * x[:, None, :]
     wanted = [
-        (weight[:, :, None, :] * turned).sum(axis=3)
+        (weight[:, None, :] * turned).sum(axis=2)
         for weight in (mass, mass * x)
         for turned in (1.0 - np.cos(angles), np.sin(angles))
     ]
-    found = _turned_sums(x, mass, u)
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(_turned_sums(x, mass, cells), wanted, rtol=1e-9, atol=1e-10)
+
+
+def test_what_an_atom_near_zero_is_turned_by_keeps_its_digits() -> None:
+    cells, tiny = _even_cells(0.0, 0.2, 40), np.array([[1e-9]])
+    versed, sine, _, _ = _turned_sums(tiny, np.ones((1, 1)), cells)
+    angles = 1e-9 * 0.5 * (cells.edges[1:] + cells.edges[:-1])
+    np.testing.assert_allclose([versed[0], sine[0]], [0.5 * angles**2, angles], rtol=1e-14)
 
 
 def test_the_tilt_alone_is_above_the_integral() -> None:
@@ -453,14 +460,32 @@ def test_types_that_wide_cells_do_not_settle_are_integrated() -> None:
         tilt = best_tilt(exposure, n, epsilon)
         assert tilt is not None
         _, tilted, logs = bound._quick(tilt)
-        prefactors, likely = bound._prefactors(tilt), int(logs.max(axis=0).argmax())
-        grid, _ = bound._grid(tilted, np.array([likely]), 1.0)
-        every = prefactors[:, None] + bound._integrals(
-            tilted, np.arange(9), bound._cell_sums(tilted, np.arange(9), grid)
-        )
-        np.testing.assert_allclose(bound._worst(tilted, logs, prefactors), every.max(axis=1), rtol=0.0, atol=1e-9)
+        likely, rows = int(logs.max(axis=0).argmax()), tilted.rows(np.ones(logs.shape, dtype=bool))
+        first = tilted.rows(np.arange(9) == np.full(logs.shape, likely))
+        grid, _ = bound._grid(first, math.sqrt((n - 1) * float(first.variance.max())), 1.0)
+        every = logs + np.log(np.sum(bound._shares(rows, grid), axis=0)).reshape(logs.shape)
+        np.testing.assert_allclose(bound._worst(tilted, logs), every.max(axis=1), rtol=0.0, atol=1e-9)
         others += int(every.max(axis=0).argmax()) != likely
     assert others > 0
+
+
+def test_an_epsilon_that_few_types_keep_is_asked_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, changed = random.Random("few types"), 0
+    for _ in range(6):
+        rows, n = random_rows(rng, 9, 4, 1.0), 400
+        monkeypatch.setattr("dovetail.account.privacy_blanket.FOREMOST", 0)  # the first type alone
+        law = EverybodyLaw(channel_exposures(rows)[:1], n, 1.0, 1e-6)
+        found = law.epsilon_upper(1e-6)
+        assert law.upper(found) <= 1e-6
+        changed += EverybodyLaw([law.exposures[0].foremost], n, 1.0, 1e-6).epsilon_upper(1e-6) < 0.99 * found
+        monkeypatch.undo()
+    assert changed > 0
+
+
+def test_a_delta_that_is_kept_at_epsilon_zero_is_found_at_once() -> None:
+    law = everybody_law(KRR(3, 0.1), n=10**7, delta=1e-3)
+    assert law.upper(0.0) <= 1e-3
+    assert law.epsilon_upper(1e-3) == 0.0
 
 
 def test_types_of_laplace_are_asked_only_where_they_stand_for_all() -> None:

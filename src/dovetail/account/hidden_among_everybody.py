@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.account.bound import bracket_root, log_ratio
+from dovetail.account.bound import bracket_root, first_point, is_zero, log_ratio
 from dovetail.account.clones import normal_threshold
 from dovetail.account.privacy_blanket import Exposure
 from dovetail.core.checks import real, share, whole
@@ -175,30 +175,65 @@ def _lowest(grid: Reals, cost: Reals) -> float:
 FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
 NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
 GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
-WIDE = 6.0  # times as wide are cells that show that a pair is far from the worst one
+WIDE = 6.0  # times as wide are cells that show that a pair, or a type, is far from the worst one
 FEW = 4  # types that are not asked first whether they matter
-BLOCK = 1 << 14  # angles at a time, which a processor keeps at hand
+BLOCK = 1 << 16  # cells at a time, which a processor keeps at hand
 ULP = 2.0**-50  # a few roundings of a double
 BEYOND = 1e-3  # share of the integral beyond the middle from which the reports are treated as a lattice
+MOST_AT_ONCE = 200  # atoms of all rows for which cells beyond the middle are not first taken wide
+NOTHING = 1e-13  # share of an integral, and of their sum, that is told no closer
 
 
 class Tilted(NamedTuple):
     """Tilted sums at each node s and type t, arrays (nodes, types, atoms) or (nodes, types)."""
 
-    theta: float
     x: Reals  # theta X
-    mass: Reals  # R_t^s e^(theta X)
+    own: Reals  # R_t^s
     real: Reals  # the integral of R_t^s e^(theta X), less 1
+    inexact: Reals  # what roundings of X may sum up to, in units of an ulp
+    rough: Reals  # what all roundings of one report may, at u = 0
+
+    def rows(self, kept: NDArray[np.bool_]) -> TiltedRows:
+        """Some nodes and types, one after the other."""
+        x, own, real, inexact, rough = (field[kept] for field in self)
+        mass = own * np.exp(x)
+        first = (mass * x).sum(axis=1)
+        mean = first / (1.0 + real)
+        variance = (mass * (x - mean[:, None]) ** 2).sum(axis=1) / (1.0 + real)
+        size = (4.0 + 0.25 * x.shape[1]) * (mass * np.abs(x)).sum(axis=1) + inexact  # tangents, and sums over atoms
+        return TiltedRows(x, mass, real, first, variance, rough, size)
+
+
+class TiltedRows(NamedTuple):
+    """Nodes and types whose integrals are asked for, arrays (rows, atoms) or (rows,)."""
+
+    x: Reals
+    mass: Reals  # R_t^s e^(theta X)
+    real: Reals
+    first: Reals  # the integral of theta X R_t^s e^(theta X)
     variance: Reals  # of theta X
-    rough: Reals  # what roundings of one report may sum up to, in units of an ulp, at u = 0
-    size: Reals  # the same for each unit of u
+    rough: Reals
+    size: Reals  # what roundings of one report may sum up to for each unit of u
+
+    def among(self, kept: NDArray[np.bool_] | slice) -> TiltedRows:
+        """Some of the rows."""
+        return TiltedRows(*(field[kept] for field in self))
+
+
+class Stretch(NamedTuple):
+    """Edges of cells side by side in u; their centres are sums of a coarse angle and a fine one, fine ones first."""
+
+    edges: Reals
+    coarse: Reals
+    fine: Reals
 
 
 class Grid(NamedTuple):
-    """Edges of cells in u, the number of those in the middle, and theta^2 eta^2."""
+    """Cells of the middle and of what is beyond, wide ones there, and theta^2 eta^2."""
 
-    edges: Reals
-    middle: int
+    middle: Stretch
+    beyond: Stretch
+    wide: Stretch
     noise: float
 
 
@@ -235,18 +270,13 @@ class FourierBound:
         if theta is None:
             return math.inf
         quick, tilted, logs = found if found is not None and theta == tilt else self._quick(theta)
-        if quick <= enough or self._beyond_doubles(tilted):
+        if quick <= enough:
             return quick
-        prefactors = self._prefactors(theta)
         if enough > 0.0:  # wide cells are as valid, and settle most pairs
-            rough = _total(self._worst(tilted, logs, prefactors, width=WIDE))
+            rough = _total(self._worst(tilted, logs, width=WIDE))
             if rough <= enough:
                 return rough
-        return _total(self._worst(tilted, logs, prefactors))
-
-    def _beyond_doubles(self, tilted: Tilted) -> bool:
-        """True if e^noise, by which integrals are multiplied, may be no double: then the tilt alone has to serve."""
-        return 0.5 * NOISES[1] * (self.n - 1) * float(tilted.variance.max()) > 600.0
+        return _total(self._worst(tilted, logs))
 
     def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
         """The value of M(0)^(n-1) alone, and its logs by nodes and types."""
@@ -254,24 +284,37 @@ class FourierBound:
         logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
         return _total(logs.max(axis=1)), tilted, logs
 
-    def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals, *, width: float = 1.0) -> Reals:
+    def _worst(self, tilted: Tilted, quick: Reals, *, width: float = 1.0) -> Reals:
         """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""
-        first = np.array([int(quick.max(axis=0).argmax())])
-        grid, cells = self._grid(tilted, first, width)
-        worst = prefactors + self._integrals(tilted, first, cells)[:, 0]
-        ceiling = quick + 0.5 * grid.noise  # at most that, where the noise is added
-        unsettled = np.any(ceiling > worst[:, None], axis=0)
-        unsettled[first] = False
-        others = np.flatnonzero(unsettled)
-        if width < WIDE and others.size > FEW:  # wide cells are as valid, and settle most types
-            wide, _ = self._grid(tilted, first, WIDE)
-            most = prefactors[:, None] + self._integrals(tilted, others, self._cell_sums(tilted, others, wide))
-            others = others[np.any(most > worst[:, None], axis=0)]
-        if others.size:
-            cells = self._cell_sums(tilted, others, grid)
-            found = prefactors[:, None] + self._integrals(tilted, others, cells)
-            worst = np.maximum(worst, found.max(axis=1))
-        return worst
+        bounds, likely = quick.copy(), np.zeros(quick.shape, dtype=bool)
+        likely[:, int(quick.max(axis=0).argmax())] = True
+        rows = tilted.rows(likely)
+        scale = math.sqrt((self.n - 1) * float(rows.variance.max()))
+        if 0.5 * NOISES[1] * scale**2 > 600.0:  # e^noise, by which integrals are multiplied, may be no double
+            return np.asarray(quick.max(axis=1))
+        grid, found = self._grid(rows, scale, width)
+        bounds[likely] += np.log(found)
+        least = bounds[likely]
+
+        def unsettled() -> NDArray[np.bool_]:
+            return np.asarray(bounds > np.maximum(least, least.max() + math.log(NOTHING))[:, None])
+
+        def settle(asked: NDArray[np.bool_], cells: Grid) -> None:
+            found = np.sum(self._shares(tilted.rows(asked), cells), axis=0)
+            bounds[asked] = np.minimum(bounds[asked], quick[asked] + np.log(found))
+
+        left = unsettled()
+        if left.any(axis=0).sum() > FEW:
+            settle(left, _cells(scale, NOISES[0], WIDE))  # wide cells are as valid, and settle most types
+            left = unsettled()
+            best = left & (bounds == bounds.max(axis=1)[:, None])
+            if best.any():  # and so do the worst of those that they leave
+                settle(best, grid)
+                least = np.maximum(least, np.where(best, bounds, -np.inf).max(axis=1))
+                left = unsettled()
+        if left.any():
+            settle(left, grid)
+        return np.asarray(bounds.max(axis=1))
 
     def _prefactors(self, theta: float) -> Reals:
         """Logs of omega s g M_0 / (2 pi theta), for each node."""
@@ -289,95 +332,123 @@ class FourierBound:
         e = math.exp(self.epsilon)
         h, both = self.exposure.first - e * self.exposure.second, self.exposure.first + e * self.exposure.second
         x = theta * s * np.divide(h, own, out=np.zeros_like(own), where=own > 0.0)
-        mass, less = own * np.exp(x), own * np.expm1(x)
-        real = less.sum(axis=2) - self.exposure.g * missing[:, :, 0]
-        total = 1.0 + real
-        mean = (mass * x).sum(axis=2) / total
-        variance = (mass * (x - mean[:, :, None]) ** 2).sum(axis=2) / total
-        inexact = theta * (both * np.exp(x)).sum(axis=2)
-        rough = np.abs(less).sum(axis=2) + self.exposure.g * missing[:, :, 0] + inexact
-        size = (4.0 + 0.25 * x.shape[2]) * (mass * np.abs(x)).sum(axis=2) + inexact  # tangents, and sums over atoms
-        return Tilted(theta, x, mass, real, variance, rough, size)
+        grown = np.expm1(x)
+        less, lost = own * grown, self.exposure.g * missing[:, :, 0]
+        inexact = theta * (both * (1.0 + grown)).sum(axis=2)
+        return Tilted(x, own, less.sum(axis=2) - lost, inexact, np.abs(less).sum(axis=2) + lost + inexact)
 
     def _top(self, tilted: Tilted) -> Reals:
         """Logs of M(0)^(n-1), rounded up, (nodes, types)."""
         others = self.n - 1
         return np.asarray(others * (np.log1p(tilted.real) + ULP * tilted.rough / (1.0 + tilted.real)))
 
-    def _grid(self, tilted: Tilted, kept: NDArray[np.int64], width: float) -> tuple[Grid, Reals]:
-        """Cells and noise that suit these types, dense cells where their reports are a lattice; their sums."""
-        scale = math.sqrt((self.n - 1) * float(tilted.variance[:, kept].max()))
-        small, dense = (_cells(scale, noise, width, lattice=noise == NOISES[1]) for noise in NOISES)
-        values = self._cell_sums(tilted, kept, small)
-        inner, outer = values[..., : small.middle].sum(axis=2), values[..., small.middle :].sum(axis=2)
-        if width > 1.0 or np.all(outer <= BEYOND * inner):  # wide cells overstate what is beyond
-            return small, values
-        return dense, self._cell_sums(tilted, kept, dense)
+    def _grid(self, likely: TiltedRows, scale: float, width: float) -> tuple[Grid, Reals]:
+        """Cells and noise that suit these rows, dense ones where reports are a lattice; the rows' integrals."""
+        grid = _cells(scale, NOISES[0], width)
+        inner, outer = self._shares(likely, grid)
+        if width < WIDE and np.any(outer > BEYOND * inner):  # wide cells overstate what is beyond
+            grid = _cells(scale, NOISES[1], width, lattice=True)
+            inner, outer = self._shares(likely, grid)
+        return grid, inner + outer
 
-    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64], cells: Reals) -> Reals:
-        """Logs of the integrals, rounded up, (nodes, kept types)."""
-        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * cells.sum(axis=2)))
+    def _shares(self, rows: TiltedRows, grid: Grid) -> tuple[Reals, Reals]:
+        """The integrals over pi M(0)^(n-1), of the middle and beyond: there by wide cells where that is nothing."""
+        rough = grid.wide if rows.x.size > MOST_AT_ONCE else grid.beyond
+        inner, outer = self._cell_sums(rows, (grid.middle, rough), grid.noise)
+        shows = outer > NOTHING * inner
+        if rough is not grid.beyond and shows.any():
+            [outer[shows]] = self._cell_sums(rows.among(shows), (grid.beyond,), grid.noise)
+        last = float(grid.beyond.edges[-1])
+        rest = (1.0 - 2.0 / math.pi * math.atan(last)) * math.exp(0.5 * grid.noise * (1.0 - last**2))
+        return inner, outer + rest
 
-    def _cell_sums(self, tilted: Tilted, kept: NDArray[np.int64], grid: Grid) -> Reals:
-        r"""The integral from 0 on over M(0)^(n-1), cell by cell, what lies beyond last.
+    def _cell_sums(self, rows: TiltedRows, cells: Sequence[Stretch], noise: float) -> Reals:
+        """The integrals over some cells, over pi M(0)^(n-1), (stretches, rows); block by block."""
+        angles = sum(stretch.coarse.size + stretch.fine.size for stretch in cells)
+        size = max(1, BLOCK // (angles * rows.x.shape[1]))
+        blocks = [slice(first, first + size) for first in range(0, len(rows.real), size)]
+        return np.concatenate([self._block_sums(rows.among(block), cells, noise) for block in blocks], axis=1)
+
+    def _block_sums(self, rows: TiltedRows, cells: Sequence[Stretch], noise: float) -> Reals:
+        r"""`_cell_sums` of a few rows.
 
         In a cell u + y, |y| <= h: log|M|^2 is at most log|M(u)|^2 + D y + theta^2 var M(0)^2 h^2 / |M(u)|^2, since
         the second derivative of |M|^2 is at most 2 theta^2 var M(0)^2.
         """
-        others, edges, noise = self.n - 1, grid.edges, grid.noise
-        left, half = edges[:-1], 0.5 * np.diff(edges)
+        others, left = self.n - 1, np.concatenate([stretch.edges[:-1] for stretch in cells])
+        half = 0.5 * np.concatenate([np.diff(stretch.edges) for stretch in cells])
         middle = left + half
-        x, mass = tilted.x[:, kept], tilted.mass[:, kept]
-        real0, variance = tilted.real[:, kept, None], tilted.variance[:, kept, None]
-        versed, turned, versed_x, turned_x = _turned_sums(x, mass, middle)
+        sums = [_turned_sums(rows.x, rows.mass, stretch) for stretch in cells]
+        versed, turned, versed_x, turned_x = np.concatenate(sums, axis=2)
+        real0, first, variance, rough, size = (field[:, None] for field in rows[2:])
         real, imaginary = real0 - versed, turned
-        along, across = -turned_x, (mass * x).sum(axis=2)[:, :, None] - versed_x
+        along, across = -turned_x, first - versed_x
         excess = 2.0 * real + real**2 + imaginary**2
         square, most = np.maximum(1.0 + excess, 1e-300), (1.0 + real0) ** 2
         slope = 2.0 * ((1.0 + real) * along + imaginary * across) / square
         log_ratio = np.log1p(np.maximum(excess, -1.0 + 1e-300)) - 2.0 * np.log1p(real0)
-        doubt = ULP * (tilted.rough[:, kept, None] + (middle + half) * tilted.size[:, kept, None]) / np.sqrt(square)
+        doubt = ULP * (rough + (middle + half) * size) / np.sqrt(square)
         height = others * (0.5 * (log_ratio + variance * half**2 * most / square) + doubt)
         lean = np.abs(0.5 * others * slope - noise * middle) * half
         inside = height - 0.5 * noise * middle**2 + lean + _log_mean_exponential(lean)
         known = np.where(square > 1e-9 * most, inside, 0.0)
         values = 2.0 * half / (1.0 + left**2) * np.exp(np.minimum(known, -0.5 * noise * left**2) + 0.5 * noise)
-        beyond = (0.5 * math.pi - math.atan(edges[-1])) * math.exp(0.5 * noise * (1.0 - edges[-1] ** 2))
-        return np.concatenate([values, np.full((*values.shape[:2], 1), beyond)], axis=2)
+        firsts = np.cumsum([0, *(stretch.edges.size - 1 for stretch in cells[:-1])])
+        return np.asarray(np.add.reduceat(values, firsts, axis=1).T * (2.0 / math.pi))
 
 
-def _turned_sums(x: Reals, mass: Reals, u: Reals) -> NDArray[np.float64]:
-    r"""Sums over atoms of p (1 - cos u x) and p sin u x, and the same with p x for p, each (nodes, types, cells).
+def _turned_sums(x: Reals, mass: Reals, cells: Stretch) -> Reals:
+    r"""Sums over atoms of p (1 - cos u x) and p sin u x, and the same with p x for p, each (rows, cells).
 
-    From one tangent each, t = tan(u x / 2): 1 - cos = 2 t^2 / (1 + t^2) and sin = 2 t / (1 + t^2), block by block.
+    Turns by a coarse angle and by a fine one are one product of matrices; differences from 1 keep what is small:
+
+    .. math:: 1 - e^{i (a + b)} = (1 - e^{ia}) + e^{ia} (1 - e^{ib})
     """
-    nodes, types, atoms = x.shape
-    places, weights = x.reshape(-1, 1, atoms), 2.0 * np.stack([mass, mass * x], axis=3).reshape(-1, atoms, 2)
-    sums = np.empty((nodes * types, u.size, 4))
-    rows = max(1, BLOCK // (u.size * atoms))
-    for first in range(0, nodes * types, rows):
-        block = slice(first, first + rows)
-        tangent = np.tan(0.5 * u[:, None] * places[block])
-        square = tangent**2
-        share = 1.0 / (1.0 + square)
-        square *= share
-        tangent *= share
-        np.matmul(square, weights[block], out=sums[block, :, 0::2])
-        np.matmul(tangent, weights[block], out=sums[block, :, 1::2])
-    return np.moveaxis(sums.reshape(nodes, types, u.size, 4), 3, 0)
+    count, (versed, sine) = cells.edges.size - 1, _turns(cells.coarse, x)
+    weights = np.stack([mass, mass * x])
+    sums = [weights.swapaxes(0, 1) @ part.transpose(1, 2, 0) for part in (versed, sine)]
+    if cells.fine.size == 1:
+        return np.asarray(np.stack(sums, axis=1).transpose(2, 1, 0, 3).reshape(4, len(x), -1))
+    fine_versed, fine_sine = _turns(cells.fine, x)
+    pairs = ((1.0 - versed, (fine_versed, fine_sine)), (sine, (fine_sine, -fine_versed)))
+    products = [
+        (weights[:, None] * coarse).reshape(-1, *x.shape).swapaxes(0, 1) @ np.concatenate(fine).transpose(1, 2, 0)
+        for coarse, fine in pairs
+    ]
+    both = (products[0] + products[1]).reshape(len(x), 2, cells.coarse.size, 2, -1)
+    turned = np.stack(sums, axis=3)[..., None] + both
+    return np.asarray(turned.transpose(1, 3, 0, 2, 4).reshape(4, len(x), -1)[..., :count])
 
 
-def _cells(scale: float, noise: float, width: float = 1.0, *, lattice: bool) -> Grid:
+def _turns(u: Reals, x: Reals) -> tuple[Reals, Reals]:
+    """1 - cos u x and sin u x, (angles, rows, atoms), from one tangent: t = tan(u x / 2)."""
+    tangent = np.tan(0.5 * u[:, None, None] * x)
+    square = tangent**2
+    share = 2.0 / (1.0 + square)
+    return square * share, tangent * share
+
+
+def _cells(scale: float, noise: float, width: float, *, lattice: bool = False) -> Grid:
     """Cells until the noise is e^-40, so many times as wide as usual."""
-    middle = np.arange(0.0, REACH + FINE * width, 2.0 * FINE * width)
-    last = max(9.0 / math.sqrt(noise), 1.1 * REACH)
+    step, last = 2.0 * FINE * width, max(9.0 / math.sqrt(noise), 1.1 * REACH)
+    end = step * math.floor(REACH / step + 0.5)
     if lattice:
-        rest = np.arange(middle[-1], last, 2.0 * EVEN)[1:]
+        wide = beyond = _even_cells(end / scale, 2.0 * EVEN / scale, math.floor((last - end) / (2.0 * EVEN)))
     else:
-        rest = np.geomspace(middle[-1], last, math.ceil(math.log(last / middle[-1]) / math.log(GROWTH) / width) + 1)[
-            1:
-        ]
-    return Grid(np.append(middle, rest) / scale, middle.size - 1, noise * scale**2)
+        wide, beyond = (_growing_cells(end / scale, last / scale, times) for times in (WIDE, width))
+    return Grid(_even_cells(0.0, step / scale, round(end / step)), beyond, wide, noise * scale**2)
+
+
+def _growing_cells(first: float, last: float, width: float) -> Stretch:
+    edges: Reals = np.geomspace(first, last, math.ceil(math.log(last / first) / math.log(GROWTH) / width) + 1)
+    return Stretch(edges, np.asarray(0.5 * (edges[1:] + edges[:-1])), np.zeros(1))
+
+
+def _even_cells(first: float, step: float, count: int) -> Stretch:
+    few = math.ceil(math.sqrt(count))
+    edges, fine = (np.asarray(step * np.arange(size), dtype=np.float64) for size in (count + 1, few))
+    coarse = np.asarray(first + step * (few * np.arange(math.ceil(count / few)) + 0.5), dtype=np.float64)
+    return Stretch(first + edges, coarse, fine)
 
 
 def _log_mean_exponential(x: Reals) -> Reals:
@@ -538,10 +609,12 @@ class EverybodyLaw:
             return 0.0
         tilt = best_tilt(self.exposures[0], self.n, epsilon)
         scale = KNOWN * most if most < 1.0 else 0.0
-        worst = self._one(self.exposures[0], epsilon, tilt=tilt, scale=scale)
-        while self.scale < scale > worst:  # delta is far below what is known of it
-            scale = KNOWN * worst
-            worst = self._one(self.exposures[0], epsilon, tilt=tilt, scale=scale)
+        first = self.exposures[0]
+        for one, near in ((first.foremost, math.inf), (first, 0.0)):  # few types by the tilt alone, then all
+            worst = self._one(one, epsilon, enough=near, tilt=tilt, scale=scale)
+            while self.scale < scale > worst:  # delta is far below what is known of it
+                scale = KNOWN * worst
+                worst = self._one(one, epsilon, enough=near, tilt=tilt, scale=scale)
         if worst >= most:
             return min(1.0, worst)
         for exposure in self._left(epsilon, enough=max(worst, enough), tilt=tilt, scale=scale):
@@ -569,22 +642,31 @@ class EverybodyLaw:
         most = min(most, self.epsilon0)
         found = self._solved(self.exposures[0], delta, guess=0.0, most=most, tolerance=tolerance)
         tilt = best_tilt(self.exposures[0], self.n, found)
-        for exposure in self._left(found, enough=delta, tilt=tilt):
-            if self._one(exposure, found, enough=delta, tilt=tilt) > delta:
-                found = max(found, self._solved(exposure, delta, guess=found, most=most, tolerance=tolerance))
-                tilt = best_tilt(exposure, self.n, found)
+        asked = self._left(found, enough=delta, tilt=tilt)
+        values = [self._one(exposure, found, enough=delta, tilt=tilt) for exposure in asked]
+        for i in np.argsort(values)[::-1]:  # the worst first: what it is promised settles most others
+            if values[i] > delta and self._one(asked[i], found, enough=delta, tilt=tilt) > delta:
+                found = max(found, self._solved(asked[i], delta, guess=found, most=most, tolerance=tolerance))
+                tilt = best_tilt(asked[i], self.n, found)
         return found
 
     def _solved(self, exposure: Exposure, delta: float, *, guess: float, most: float, tolerance: float) -> float:
+        """A point as that of `epsilon_upper` for one pair: sought with few types first."""
         scale = max(math.sqrt(float(exposure.spreads.max()) / self.n), 1e-300)
         t, steepness = normal_threshold(delta / scale)
-        return bracket_root(
-            lambda e: log_ratio(self._one(exposure, e), delta),
-            guess or scale * t,
-            steepness=steepness,
-            most=most,
-            tolerance=tolerance,
-        )[1]
+
+        def search(exposure: Exposure, guess: float) -> float:
+            value, start = cache(lambda e: self._one(exposure, e)), first_point(guess, most)
+            if is_zero(value, delta, start, steepness=steepness, tolerance=tolerance):
+                return 0.0
+            return bracket_root(
+                lambda e: log_ratio(value(e), delta), start, steepness=steepness, most=most, tolerance=tolerance
+            )[1]
+
+        found, few = search(exposure.foremost, guess or scale * t), exposure.foremost
+        if few is exposure or found == most or self._one(exposure, found, enough=delta) <= delta:
+            return found
+        return search(exposure, found or guess or scale * t)
 
     def _one(
         self,

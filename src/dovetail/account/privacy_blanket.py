@@ -309,12 +309,12 @@ class Exposure:
         rows = [[np.asarray(row, dtype=np.float64) for row in kind] for kind in types]
         return cls.of([(mu, mu * a, mu * c, mu * t) for mu, a, c, t in rows])
 
-    @property
+    @cached_property
     def g(self) -> float:
         """Mass of mu."""
         return float(self.mu[0].sum())
 
-    @property
+    @cached_property
     def spreads(self) -> Reals:
         r"""The sum of (R_a - R_c)^2 / R_t for each type: n times the exposure of a common value, for large n."""
         ratio = np.divide(self.first - self.second, self.own, out=np.zeros_like(self.own), where=self.own > 0.0)
@@ -326,7 +326,7 @@ class Exposure:
         rows = np.unique(np.append(np.argsort(-self.spreads, kind="stable")[:FOREMOST], 0))
         if rows.size == len(self.own):
             return self
-        return Exposure(self.mu[rows], self.first[rows], self.second[rows], self.own[rows])
+        return Exposure(self.mu[rows], self.first[rows], self.second[rows], self.own[rows], self.most_lost)
 
     def dataset(self, row: int) -> BlanketLaw:
         """The exact law of the collection in which everybody else is of type `row`."""

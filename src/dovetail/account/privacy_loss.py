@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -574,6 +574,7 @@ def _pessimistic(curve: MechanismCurve, step: float, cut: float, theta: float | 
     return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
 
 
+@lru_cache(maxsize=16)
 def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     """The smallest certified delta at an epsilon, and what chords may lose; a slow source only where it is better."""
     clones = curve.clones
@@ -599,8 +600,9 @@ def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     middle = min(0.5 * curve.gaussian_scale, 0.5 * curve.epsilon0)
     ends_sooner = len(everybody) > 1  # few draws of mu: large losses of the blanket are far less likely
     if own is None or (everybody and not ends_sooner and own.delta(middle).upper >= BETTER * known(middle)):
-        return known, lost
-    return lambda epsilon: hidden(epsilon, min(clones.upper(epsilon, blocks), own.delta(epsilon).upper)), LOST_SLOWLY
+        return cache(known), lost
+    least = cache(lambda epsilon: hidden(epsilon, min(clones.upper(epsilon, blocks), own.delta(epsilon).upper)))
+    return least, LOST_SLOWLY
 
 
 def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float, *, flat: int = 8) -> tuple[Reals, Reals]:
