@@ -66,25 +66,26 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Secret, "fresh", classmethod(lambda cls: cls(SECRET)))
 
 
-@pytest.mark.parametrize("text", [False, True])
-def test_a_release_is_that_of_the_oracle_whatever_the_files(text: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "dummies"), [(False, "geometric"), (True, "geometric"), (True, "gaussian")])
+def test_a_release_is_that_of_the_oracle_whatever_the_files(text: bool, dummies: str, tmp_path: Path) -> None:
     people = words(text=text)
     key = ReleaseLedger(tmp_path / "ledger").people_key()
-    expected = found_table(oracle(people, key, epsilon=3.0, levels=4).found)
+    expected = found_table(oracle(people, key, epsilon=3.0, levels=4, dummies=dummies).found)
     assert {"we", "us", "none", "west", "Zür"} <= set(expected["string"])
     written = []
     for out, table, files in (("one", people, 3), ("two", people[::-1], 5)):
-        report = run(asked(write_table(tmp_path / f"in {out}", table, files=files)), tmp_path, out, new_release=True)
+        given = asked(write_table(tmp_path / f"in {out}", table, files=files), strings={"dummies": dummies})
+        report = run(given, tmp_path, out, new_release=True)
         (file,) = (tmp_path / out / "sanitized").iterdir()
         written.append(file.read_bytes())
         assert pl.read_parquet(file).equals(expected) and report.sanitized.equals(expected)
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize("trust", ["local", "shuffler"])
-def test_a_rehearsal_in_files_says_what_one_in_memory_says(trust: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("noise", [{"trust": "local"}, {}, {"dummies": "gaussian"}], ids=str)
+def test_a_rehearsal_in_files_says_what_one_in_memory_says(noise: dict[str, str], tmp_path: Path) -> None:
     people, place = words(1200), tmp_path / "in"
-    strings = {"epsilon": 6.0, "levels": 3, "keep": 8, "trust": trust}
+    strings = {"epsilon": 6.0, "levels": 3, "keep": 8, **noise}
     settings = asked(write_table(place, people), mode="rehearsal", strings=strings)
     report = run(settings, tmp_path)
     found = oracle(people, Secret(SECRET).of("people"), **strings)

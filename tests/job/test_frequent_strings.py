@@ -1,8 +1,9 @@
 """Strings are found byte by byte, none that nobody holds, at the price of one level."""
 
+from fractions import Fraction
 from hashlib import blake2b
 from itertools import product
-from math import exp
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from dovetail.account.dummies import dummies_delta
 from dovetail.core.entropy import Entropy, KeyedEntropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.job import strings as frequent_strings
-from dovetail.job.strings import Level, find_frequent_strings, levels_of
+from dovetail.job.strings import Level, Tally, _noise, find_frequent_strings, levels_of, search_levels
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.sampling.dummies import Dummies, TruncatedGeometric
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies, TruncatedGaussian, TruncatedGeometric
 
 COMMON = ["a", "ab", "abcdefgh", "Zürich", "ünïcode", "日本"]
 
@@ -63,12 +64,68 @@ def test_every_group_that_is_asked_for_all_of_a_string_counts_in_its_share(rng: 
 
 
 @pytest.mark.exhaust
-def test_no_string_is_found_that_nobody_holds() -> None:
+@pytest.mark.parametrize("dummies", ["geometric", "gaussian"])
+def test_no_string_is_found_that_nobody_holds(dummies: Any) -> None:
     strings = [f"{place * 7919 % 97:02d}" for place in range(3000)]
     held = {text[:length] for text in strings for length in (1, 2)}
     for seed in range(10):
-        answer = find_frequent_strings(named(strings), epsilon=3.0, delta=1e-3, levels=3, rng=simulation(seed))
-        assert {one.text for one in answer.found} <= held
+        answer = find_frequent_strings(
+            named(strings), epsilon=3.0, delta=1e-3, levels=3, dummies=dummies, rng=simulation(seed)
+        )
+        assert len(answer.found) > 30 and {one.text for one in answer.found} <= held
+
+
+@pytest.mark.parametrize("dummies", ["geometric", "gaussian"])
+def test_what_is_found_at_the_end_of_every_law_is_what_somebody_holds(dummies: str) -> None:
+    groups = [["a", "ab", "b"], ["a", "ab", "b"], ["ab", "a", "b", "c"]]
+
+    def ask(level: Level) -> Tally:
+        assert isinstance(level.noise, Dummies | GaussianDummies)
+        return level.tally(groups[level.number], simulation(1)) + 2 * level.noise.reach  # the most dummies
+
+    terms = {"epsilon": 3.0, "delta": 1e-3, "trust": "shuffler", "dummies": dummies, "keep": 1024}
+    found = search_levels([3, 3, 4], ask, **terms).found  # type: ignore[arg-type]
+    assert {one.text for one in found} == {"a", "ab", "b"}  # nobody of the first group holds "c"
+
+
+@pytest.mark.parametrize("dummies", ["geometric", "gaussian"])
+@pytest.mark.parametrize(("group", "pair"), [(0, ("ax", "bx")), (1, ("ax", "ay")), (1, ("ax", "bx"))])
+def test_no_transcript_of_a_search_tells_more_than_is_promised(
+    group: int, pair: tuple[str, str], dummies: str
+) -> None:
+    """All numbers of dummies of both answers that a person may send, enumerated; of others what she cannot change."""
+    others, terms = [["ax"] * 12 + ["bx"] * 4, ["ax", "bx", "c"]], {"epsilon": 2.0, "delta": 0.05, "keep": 4}
+    law = _noise(514, 17, 2.0, 0.05, "shuffler", dummies)[0]
+    assert isinstance(law, Dummies | GaussianDummies)
+    masses = law.noise.error_law(1.0)[1]
+
+    def searched(own: str, drawn: tuple[int, ...]) -> tuple[bytes, float]:
+        told: list[bytes] = []
+
+        def ask(level: Level) -> Tally:
+            mine, added = level.number == group, np.full(level.noise.k, law.reach)
+            changed = np.flatnonzero(level.tally(pair, simulation(1)))
+            added[changed] = drawn if mine else law.reach
+            sent = level.tally(others[level.number] + [own] * mine, simulation(1)) + added
+            told.append(sent.tobytes())
+            return sent
+
+        sizes = [len(texts) + (place == group) for place, texts in enumerate(others)]
+        promised = search_levels(sizes, ask, trust="shuffler", dummies=dummies, **terms)  # type: ignore[arg-type]
+        return b"".join(told), promised.guarantee.epsilon
+
+    outcomes = list(product(range(masses.size), repeat=2))
+    worlds: list[dict[bytes, float]] = [{}, {}]
+    for world, own in zip(worlds, pair, strict=True):
+        for drawn in outcomes:
+            transcript, epsilon = searched(own, drawn)
+            world[transcript] = world.get(transcript, 0.0) + masses[drawn[0]] * masses[drawn[1]]
+
+    def delta(at: float) -> float:
+        return sum(max(0.0, mass - exp(at) * worlds[1].get(key, 0.0)) for key, mass in worlds[0].items())
+
+    assert delta(epsilon) <= 0.05 * (1.0 + 1e-9)
+    assert delta(0.98 * epsilon) > 0.05  # a promise of 2 % less is caught
 
 
 @pytest.mark.parametrize("noise", [Dummies(516, 1.0, 1e-3), KRR(516, 2.0)])
@@ -105,10 +162,10 @@ def test_recall_is_the_product_of_the_levels() -> None:
     expect_caught(expect_share, hits, kept[0] ** 8, kept[0] ** 8, [recall])  # as if it were eight levels
 
 
-def test_a_whole_tree_promises_what_one_level_does() -> None:
+@pytest.mark.parametrize("law", [TruncatedGeometric(1, 2, 1), TruncatedGaussian(Fraction(1), 1)])
+def test_a_whole_tree_promises_what_one_level_does(law: TruncatedGeometric | TruncatedGaussian) -> None:
     """Two symbols at each of two levels, enumerated: the prefix that level 0 keeps decides what level 1 asks."""
-    law = TruncatedGeometric(1, 2, 1)
-    d = np.array(law.weights) / sum(law.weights)
+    d = law.error_law(1.0)[1]
 
     def level(values: tuple[int, ...], weight: float) -> dict[tuple[int, ...], float]:
         counts = np.bincount(values, minlength=2)
@@ -127,7 +184,7 @@ def test_a_whole_tree_promises_what_one_level_does() -> None:
         return found
 
     texts = list(product(range(2), repeat=2))
-    for epsilon in (0.0, 0.7, law.epsilon):
+    for epsilon in (0.0, 0.7, 2.0 * log(2.0)):
         bound = dummies_delta(law, epsilon)
         for other, x, y in product(texts, repeat=3):
             for one, two in (
@@ -181,6 +238,8 @@ def test_groups_are_public_and_even() -> None:
         (named(["x"] * 99), {"keep": 0}, ParameterError, "`keep` must be"),
         (named(["x"] * 99), {"trust": "users"}, ParameterError, "`trust` must be"),
         (named(["x"] * 99), {"trust": np.array(["local"] * 2)}, ParameterError, "`trust` must be"),
+        (named(["x"] * 99), {"dummies": "sparse"}, ParameterError, "`dummies` must be"),
+        (named(["x"] * 99), {"dummies": "gaussian", "trust": "local"}, ParameterError, "`dummies` go with `trust`"),
         (named(["x"] * 99), {"epsilon": 0.0}, ParameterError, "`epsilon` must be"),
     ],
 )

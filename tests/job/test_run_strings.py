@@ -8,10 +8,13 @@ import polars as pl
 import pytest
 
 import dovetail as dt
+from dovetail.account.dummies import dummies_for_rounds
 from dovetail.cli.main import invoke
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
-from dovetail.job.strings import recall_of, smallest_share
+from dovetail.job.config import StringsSection
+from dovetail.job.strings import recall_of, smallest_share, strings_terms
+from dovetail.report.number_format import upward
 from dovetail.shuffle.sampling.dummies import Dummies
 
 WORDS = (["we", "us", "west!", "Zürich"] * 10)[:37]
@@ -60,8 +63,31 @@ def test_a_release_is_drawn_once_and_holds_what_was_found(tmp_path: Path) -> Non
     assert one.evaluation.estimates.overall.truth is None and "rehearsal" not in " ".join(one.assumptions)
     with pytest.raises(DovetailError, match="other terms"):
         dt.run(config(mode="release", seed=None, strings={"epsilon": 2.0}), table=words(), ledger=tmp_path)
+    with pytest.raises(DovetailError, match="other terms"):
+        dt.run(config(mode="release", seed=None, strings={"dummies": "gaussian"}), table=words(), ledger=tmp_path)
     again = dt.run(given, table=words(), ledger=tmp_path, new_release=True)
     assert again.release["releases"] == 2 and not isinstance(again.evaluation.central, CentralDP)
+
+
+def test_terms_of_a_release_are_those_of_before_there_were_other_dummies() -> None:
+    usual = b'strings{"epsilon":1.0,"delta":0.25,"trust":"shuffler","levels":8,"keep":256}'
+    assert strings_terms(StringsSection(epsilon=1.0, delta=0.25)) == usual
+    assert strings_terms(StringsSection(epsilon=1.0, delta=0.25, dummies="gaussian")) != usual
+
+
+@pytest.mark.parametrize("mode", [{}, {"mode": "release", "seed": None}])
+def test_a_report_behind_gaussian_noise_is_of_its_law(mode: dict[str, Any], tmp_path: Path) -> None:
+    report = dt.run(config(**mode, strings={"dummies": "gaussian"}), table=words(), ledger=tmp_path)
+    dummies, central = (
+        dummies_for_rounds(k=2, epsilon=3.0, delta=1e-6, rounds=1, law="gaussian"),
+        report.evaluation.central,
+    )
+    assert isinstance(central, CentralDP) and central.epsilon <= 3.0 and "Gaussian" in central.source
+    told, overall = " ".join(report.assumptions), report.evaluation.estimates.overall
+    assert f"is kept from {dummies.reach + 1} reports on" in told and {"we", "us"} <= set(overall.labels)
+    least = smallest_share(n=1200, epsilon=3.0, delta=1e-6, levels=4, dummies="gaussian")
+    assert f"A string that {upward(100 * least)}% of the people hold is found" in told
+    assert report.document()["config"]["strings"]["dummies"] == "gaussian"
 
 
 @pytest.mark.parametrize(
@@ -72,6 +98,8 @@ def test_a_release_is_drawn_once_and_holds_what_was_found(tmp_path: Path) -> Non
         ({"data": {"categories": ["a", "b"]}}, r"\[data\] categories does not go with \[strings\]"),
         ({"data": {"person": None}}, "name their column as `person`"),
         ({"mode": "release", "seed": None, "strings": {"trust": "local"}}, 'needs .strings. trust = "shuffler"'),
+        ({"strings": {"trust": "local", "dummies": "gaussian"}}, r"\[strings\] `dummies` go with `trust`"),
+        ({"strings": {"dummies": "digits"}}, "dummies"),
         ({"strings": {"levels": 65}}, "less than or equal to 64|at most 64"),
         ({"strings": {"level": 6}}, "levels"),
     ],
@@ -88,12 +116,15 @@ def test_groups_that_hide_nobody_are_refused_in_one_line() -> None:
         dt.run(config(strings={"levels": 20}), table=words(24))
 
 
-@pytest.mark.parametrize(("n", "share"), [(1_000_000, 3.6e-4), (100_000, 3.6e-3)])
-def test_the_plan_is_the_note_s(n: int, share: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "share", "law"),
+    [(1_000_000, 3.6e-4, "geometric"), (100_000, 3.6e-3, "geometric"), (100_000, 4.7e-3, "gaussian")],
+)
+def test_the_plan_is_the_note_s(n: int, share: float, law: str) -> None:
     """Section D: frequencies with 95 % recall at epsilon = 1, delta = 1e-6, 8 levels, to the printed digits."""
-    least = smallest_share(n=n, epsilon=1.0, delta=1e-6, levels=8)
+    least = smallest_share(n=n, epsilon=1.0, delta=1e-6, levels=8, dummies=law)
     assert least == pytest.approx(share, abs=0.05 * share / 3.6)
-    dummies = Dummies(2, 1.0, 1e-6)
+    dummies = dummies_for_rounds(k=2, epsilon=1.0, delta=1e-6, rounds=1, law=law)
     assert recall_of(least, n=n, levels=8, dummies=dummies) == pytest.approx(0.95, abs=1e-6)
     below, above = (recall_of(factor * least, n=n, levels=8, dummies=dummies) for factor in (0.9, 1.1))
     assert below < 0.95 < above
@@ -110,7 +141,11 @@ def test_the_verb_plans_and_writes_a_configuration_that_runs(
     assert [row["chance"] for row in told["found"]] == [0.5, 0.95, 0.99]
     assert told["threshold"] == Dummies(2, 3.0, 1e-6).reach + 1
     words().rename({"device": "name", "word": "string"}).write_csv("table.csv")
-    assert invoke(["check", "plan.toml"]) == 0
+    assert invoke([*asked, "--dummies", "gaussian", "--json", "--out", "gaussian.toml"]) == 0
+    wide = json.loads(capsys.readouterr().out)
+    assert wide["threshold"] == 1 + dummies_for_rounds(k=2, epsilon=3.0, delta=1e-6, rounds=1, law="gaussian").reach
+    assert wide["found"][1]["share"] > told["found"][1]["share"] and wide["dummies"] == "gaussian"
+    assert invoke(["check", "plan.toml"]) == 0 and invoke(["check", "gaussian.toml"]) == 0
     assert "STOPS" not in capsys.readouterr().out
     assert invoke(["run", "plan.toml", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

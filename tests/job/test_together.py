@@ -32,9 +32,10 @@ TABLE = pl.DataFrame(
     }
 )
 CELLS = list(table())
-ALLOWED = 1005
+ALLOWED = 1011
 
 
+SEARCHED = {"local": {"trust": "local"}, "shuffler": {}, "gaussian": {"dummies": "gaussian"}}  # keys of [strings]
 NUMBER = {"lower": 140.0, "upper": 200.0}
 SHARES = {"categories": ["no", "yes", "maybe"]}
 PAIR = {"ask": "covariance", "other": "weight", "other_lower": 50.0, "other_upper": 100.0}
@@ -61,11 +62,9 @@ def names_of(one: Choices) -> tuple[str, str]:
 def strings_of(one: Choices) -> dict[str, Any]:
     made = question_of(replace(one, question="shares"))
     del made["data"]["categories"]
-    if one.noise in ("local", "shuffler"):
+    made["strings"] = {"epsilon": 2.0, "delta": 1e-2, "levels": 2, **SEARCHED.get(one.noise, {})}
+    if one.noise in SEARCHED:
         del made["randomize" if one.noise == "local" else "promise"]
-    made["strings"] = {"epsilon": 2.0, "delta": 1e-2, "levels": 2}
-    if one.noise == "local":
-        made["strings"]["trust"] = "local"
     return made
 
 

@@ -496,6 +496,7 @@ def _plan_strings(
     epsilon: Annotated[float, typer.Option(help="Of the whole search, about one person's string; nats.")],
     delta: Annotated[float, typer.Option(parser=as_share, help="Its slack.")] = 1e-6,
     levels: Annotated[int, typer.Option(min=1, max=64, help="Bytes of a string that are asked for.")] = 8,
+    dummies: Annotated[Literal["geometric", "gaussian"], typer.Option(help="Which ones it adds.")] = "geometric",
     out: Annotated[Path | None, typer.Option(help="Write the configuration of such a rehearsal.")] = None,
     force: Force = False,
     as_json: Json = False,
@@ -507,25 +508,22 @@ def _plan_strings(
 
     Example: dovetail plan-strings --n 100000 --epsilon 1 --levels 8
     """
+    from dovetail.account.dummies import dummies_for_rounds
     from dovetail.core.verdict import Promise, judge, numbered, warnings_of
     from dovetail.job.strings import smallest_share
-    from dovetail.report.number_format import upward
-    from dovetail.shuffle.sampling.dummies import Dummies
 
-    shares = {
-        chance: smallest_share(n=n, epsilon=epsilon, delta=delta, levels=levels, wanted=chance) for chance in CHANCES
-    }
-    dummies = Dummies(2, epsilon, delta)
+    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "levels": levels, "dummies": dummies}
+    shares = {chance: smallest_share(n=n, wanted=chance, **terms) for chance in CHANCES}
+    reach = dummies_for_rounds(k=2, epsilon=epsilon, delta=delta, rounds=1, law=dummies).reach
     if out is not None:
-        write_text(out, _config(epsilon, delta, levels), force=force)
+        write_text(out, _config(terms), force=force)
     promise = Promise(epsilon, delta)
     verdict = judge(Promise(math.inf), shuffler=promise, people=promise, n=n)
     document = {
         "schema_version": 1, "verdict": verdict.document(),
-        "n": n, "epsilon": epsilon, "delta": delta, "levels": levels, "trust": "shuffler",
-        "group": n // levels, "threshold": dummies.reach + 1,
+        "n": n, **terms, "trust": "shuffler", "group": n // levels, "threshold": reach + 1,
         "found": [{"chance": chance, "share": share, "people": share * n} for chance, share in shares.items()],
-        "dummies_a_beginning": 257 * dummies.reach,
+        "dummies_a_beginning": 257 * reach,
         "files": {"config": {"value": None, "reason": "name a file with --out"} if out is None else str(out)},
     }  # fmt: skip
     rows = {
@@ -538,17 +536,17 @@ def _plan_strings(
         **numbered(warnings_of(delta, n)),
         "promise": f"ε = {upward(epsilon)} with δ = {upward(delta)} for the whole search; the shuffler makes "
         "the noise",
-        "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {dummies.reach + 1} reports",
-        "messages": f"1 a person, and {257 * dummies.reach:,} dummies for each beginning that goes on",
+        "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {reach + 1} reports",
+        "messages": f"1 a person, and {257 * reach:,} dummies for each beginning that goes on",
     }  # fmt: skip
     show(document, Facts(f"Strings of {n:,} people", rows), as_json=as_json)
 
 
-def _config(epsilon: float, delta: float, levels: int) -> str:
+def _config(terms: dict[str, Any]) -> str:
     return (
         'schema_version = 1\nmode = "rehearsal"\n\n[data]\npath = "table.csv"    # a row for each person\n'
         'person = "name"       # a hash of it says which byte she is asked for\nprivate = "string"\n\n'
-        f'[strings]\ntrust = "shuffler"\nepsilon = {epsilon!r}\ndelta = {delta!r}\nlevels = {levels}\n'
+        '[strings]\ntrust = "shuffler"\n' + "".join(f"{name} = {value!r}\n" for name, value in terms.items())
     )
 
 

@@ -176,7 +176,7 @@ class StringsRun(Run):
         with _about_strings():
             refuse_small(sizes)
             if self.asked.mode == "release":
-                promise_of_dummies(sizes, epsilon=self._strings.epsilon, delta=self._strings.delta)
+                promise_of_dummies(sizes, self._strings)
 
     def _sizes(self, census: Census) -> list[int]:
         """People of each level."""

@@ -299,7 +299,7 @@ class PromiseSection(Section):
     @property
     def noise(self) -> str:
         """The name of the noise that it asks for, epsilons by class apart."""
-        return self.dummies if self.trust == "shuffler" and self.dummies != "geometric" else self.trust
+        return self.trust if self.dummies == "geometric" else self.dummies  # others are the shuffler's
 
 
 class QuestionSection(_MechanismSection):
@@ -460,15 +460,21 @@ class StringsSection(Section):
     """Which strings do many people hold? Disjoint groups of people are asked for one byte more each.
 
     `epsilon` and `delta` are of the whole search. `trust`: "shuffler", whose dummies hide exact counts, so that no
-    string is found that nobody holds, or "local", every person's own report. `levels` bytes of a string are asked
-    for, and `keep` beginnings go on to the next level.
+    string is found that nobody holds, or "local", every person's own report. `dummies` of the shuffler: "geometric",
+    or "gaussian". `levels` bytes of a string are asked for, and `keep` beginnings go on to the next level.
     """
 
     epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     trust: Literal["shuffler", "local"] = "shuffler"
+    dummies: Literal["geometric", "gaussian"] = "geometric"
     levels: Annotated[int, Field(ge=1, le=64)] = 8
     keep: Annotated[int, Field(ge=1, le=1024)] = 256
+
+    @property
+    def noise(self) -> str:
+        """The name of the noise that it asks for."""
+        return self.trust if self.dummies == "geometric" else self.dummies
 
     def refuse_others(self, given: set[str], data: Any, *, release: bool) -> None:
         """ValueError for what does not go with strings."""
@@ -482,6 +488,8 @@ class StringsSection(Section):
             raise ValueError(
                 "[strings] asks groups of people by a hash of their names: name their column as `person`"
             )
+        if self.trust == "local" and self.dummies != "geometric":
+            raise ValueError('[strings] `dummies` go with `trust` = "shuffler", which adds them: remove one of them')
         if release and self.trust == "local":
             raise ValueError(
                 'a release of strings needs [strings] trust = "shuffler": local noise finds strings that nobody holds'
@@ -527,7 +535,7 @@ class RunConfig(Section):
     def choices(self) -> tuple[str, str, str]:
         """Question, noise and order, as the table of what goes together has them."""
         if self.strings is not None:
-            return STRINGS, self.strings.trust, self.shuffle.shuffler
+            return STRINGS, self.strings.noise, self.shuffle.shuffler
         noise = self.promise.noise if self.memoize is None else "memoized"
         if self.randomize is not None and self.randomize.by is not None and self.promise.trust == "local":
             noise = "classes"  # memoized or not

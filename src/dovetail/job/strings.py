@@ -16,10 +16,10 @@ from scipy.special import ndtri
 from dovetail.account.accountant import Accountant
 from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.dummies import dummies_guarantee
+from dovetail.account.dummies import dummies_for_rounds, dummies_guarantee
 from dovetail.core.checks import privacy_budget, share, whole, word
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
+from dovetail.core.errors import ConfigError, DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP, LocalDP
@@ -33,7 +33,7 @@ from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Estimates, Evaluation, PrivacyReport
 from dovetail.report.number_format import percent, upward
-from dovetail.shuffle.sampling.dummies import Dummies
+from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import Survey, canonical, read_survey
 from dovetail.table.spelling import names_of
@@ -99,14 +99,14 @@ class Level:
         People of the group.
     open, ended : tuples of bytes
         Beginnings, and strings that ended before.
-    noise : Dummies or KRR
+    noise : Dummies, GaussianDummies or KRR
     """
 
     number: int
     n: int
     open: tuple[bytes, ...]
     ended: tuple[bytes, ...]
-    noise: Dummies | KRR
+    noise: Dummies | GaussianDummies | KRR
 
     def tally(self, texts: Sequence[str], rng: Entropy) -> Tally:
         """How often these people send each symbol."""
@@ -121,13 +121,13 @@ class Level:
 
     def complete(self, tally: Tally, rng: Entropy) -> Tally:
         """The tally of the whole batch, with what the shuffler adds."""
-        return tally + self.noise.tally(self.noise.drawn(rng)) if isinstance(self.noise, Dummies) else tally
+        return tally if isinstance(self.noise, KRR) else tally + self.noise.tally(self.noise.drawn(rng))
 
     def counts(self, tally: Tally) -> Tally:
         """Unbiased numbers of people behind each symbol of the whole batch."""
-        if isinstance(self.noise, Dummies):
-            return self.noise.counts_of(tally)
-        return np.asarray(self.n * self.noise.invert(tally, self.n))
+        if isinstance(self.noise, KRR):
+            return np.asarray(self.n * self.noise.invert(tally, self.n))
+        return self.noise.counts_of(tally)
 
     def key(self, symbol: int) -> tuple[bytes, bool]:
         """The beginning or, with True, the whole string that a symbol stands for."""
@@ -139,16 +139,16 @@ class Level:
     @property
     def error(self) -> float:
         """Standard deviation of the count of a symbol that nobody holds."""
-        if isinstance(self.noise, Dummies):
-            return sqrt(self.noise.variance)
-        return sqrt(self.n * float(self.noise.variance(np.eye(1, self.noise.k, 1)[0])[0]))
+        if isinstance(self.noise, KRR):
+            return sqrt(self.n * float(self.noise.variance(np.eye(1, self.noise.k, 1)[0])[0]))
+        return sqrt(self.noise.variance)
 
     @property
     def threshold(self) -> float:
         """Dummies: what nobody's symbol can reach. Local noise: rarely reached."""
-        if isinstance(self.noise, Dummies):
-            return self.noise.reach + 1.0
-        return float(-ndtri(FALSE_ALARMS / self.noise.k)) * self.error
+        if isinstance(self.noise, KRR):
+            return float(-ndtri(FALSE_ALARMS / self.noise.k)) * self.error
+        return self.noise.reach + 1.0
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,7 @@ def find_frequent_strings(
     epsilon: float,
     delta: float = 1e-6,
     trust: Literal["shuffler", "local"] = "shuffler",
+    dummies: Literal["geometric", "gaussian"] = "geometric",
     levels: int = 8,
     keep: int = 64,
     rng: Entropy | None = None,
@@ -201,6 +202,8 @@ def find_frequent_strings(
     trust : "shuffler" or "local"
         Dummies of the shuffler, or k-ary randomized response by everybody. Local noise finds false strings, about one
         prefix in twenty levels, and needs far more people.
+    dummies : "geometric" or "gaussian"
+        Of the shuffler. A search is one release, of which geometric ones hide less: Gaussian ones have a larger s.
     levels : int, 1 to 64
         Bytes that a string is asked for; longer ones are found as their beginning.
     keep : int, 1 to 1024
@@ -230,18 +233,22 @@ def find_frequent_strings(
     rng, wanted = entropy_or_system(rng), privacy_budget("epsilon", epsilon)
     depth, most = whole("levels", levels, least=1, most=64), whole("keep", keep, least=1, most=1024)
     word("trust", trust, ("shuffler", "local"), '"shuffler" or "local"')
+    word("dummies", dummies, ("geometric", "gaussian"), '"geometric" or "gaussian"')
+    if trust == "local" and dummies != "geometric":
+        raise ParameterError('`dummies` go with `trust` = "shuffler", which adds them.')
     groups = _groups(people, depth)
 
     def ask(level: Level) -> Tally:
         return level.complete(level.tally(groups[level.number], rng), rng)
 
     sizes = [len(group) for group in groups]
-    return search_levels(sizes, ask, epsilon=wanted, delta=delta, trust=trust, keep=most)
+    return search_levels(sizes, ask, epsilon=wanted, delta=delta, trust=trust, dummies=dummies, keep=most)
 
 
 def search_levels(
-    sizes: Sequence[int], ask: Callable[[Level], Tally], *, epsilon: float, delta: float, trust: str, keep: int
-) -> FrequentStrings:
+    sizes: Sequence[int], ask: Callable[[Level], Tally], *, epsilon: float, delta: float, trust: str, dummies: str,
+    keep: int,
+) -> FrequentStrings:  # fmt: skip
     """The search of `find_frequent_strings` over groups of so many people.
 
     `ask` is called for one level after the other and returns the tally of its whole batch, wherever that is drawn.
@@ -254,7 +261,7 @@ def search_levels(
             break  # nothing is left to ask for
         open_ = tuple(prefix for prefix, complete in kept if not complete)
         ended = tuple(prefix for prefix, complete in kept if complete)
-        noise, promise = _noise(257 * len(open_) + len(ended) + 1, n, epsilon, delta, trust)
+        noise, promise = _noise(257 * len(open_) + len(ended) + 1, n, epsilon, delta, trust, dummies)
         level = Level(number, n, open_, ended, noise)
         counts, tau = level.counts(ask(level)), level.threshold
         best = np.argsort(-counts[:-1], kind="stable")[:keep]
@@ -279,9 +286,9 @@ def refuse_small(sizes: Sequence[int]) -> None:
         raise UnsupportedError(f"a group has {min(sizes)} people, who are hidden by nobody: ask for fewer levels.")
 
 
-def promise_of_dummies(sizes: Sequence[int], *, epsilon: float, delta: float) -> CentralDP:
+def promise_of_dummies(sizes: Sequence[int], asked: StringsSection) -> CentralDP:
     """The guarantee of a search with dummies for each person: that of her one group, at worst."""
-    promises = [dummies_guarantee(Dummies(2, epsilon, delta), n=size) for size in sizes]
+    promises = [dummies_guarantee(dummies_of(asked), n=size, delta=asked.delta) for size in sizes]
     return max(promises, key=lambda one: one.epsilon)
 
 
@@ -315,11 +322,13 @@ def _symbol(text: bytes, level: int, places: dict[bytes, int], ends: dict[bytes,
     return 257 * place + (END if len(text) == level else text[level])
 
 
-def _noise(symbols: int, n: int, epsilon: float, delta: float, trust: str) -> tuple[Dummies | KRR, CentralDP]:
+def _noise(
+    symbols: int, n: int, epsilon: float, delta: float, trust: str, law: str
+) -> tuple[Dummies | GaussianDummies | KRR, CentralDP]:
     """The noise of one level, and what it promises."""
     if trust == "shuffler":
-        dummies = Dummies(symbols, epsilon, delta)
-        return dummies, dummies_guarantee(dummies, n=n)
+        dummies = dummies_for_rounds(k=symbols, epsilon=epsilon, delta=delta, rounds=1, law=law)
+        return dummies, dummies_guarantee(dummies, n=n, delta=delta)
     low, high = max_epsilon(epsilon=epsilon, n=n, delta=delta), MOST_EPSILON0
     while high - low > 1e-3 * high:  # the largest epsilon0 that the group hides
         middle = 0.5 * (low + high)
@@ -335,23 +344,23 @@ def _noise(symbols: int, n: int, epsilon: float, delta: float, trust: str) -> tu
 _STEPS = 60
 
 
-def recall_of(held: float, *, n: int, levels: int, dummies: Dummies) -> float:
+def recall_of(held: float, *, n: int, levels: int, dummies: Dummies | GaussianDummies) -> float:
     r"""Chance that a string which a share of the people hold is found, with dummies of the shuffler.
 
     .. math:: \prod_{l=1}^{L} \Pr[\mathrm{Bin}(n_l, f) + N \ge s + 1], \qquad n_l = \lfloor n / L \rfloor
 
     As long as no more than `keep` other beginnings are as frequent. N is the noise of the dummies, at most s.
     """
-    total = sum(dummies.noise.weights)  # whole numbers beyond any double
-    weights = np.array([(one << 64) // total for one in dummies.noise.weights], dtype=np.float64) / 2.0**64
-    noise = np.arange(weights.size) - dummies.reach
+    noise, weights = dummies.noise.error_law(1.0)
     from scipy.stats import binom  # half a second
 
     found = weights @ binom.sf(dummies.reach - noise, n // levels, held)
     return float(found**levels)
 
 
-def smallest_share(*, n: int, epsilon: float, delta: float, levels: int, wanted: float = 0.95) -> float:
+def smallest_share(
+    *, n: int, epsilon: float, delta: float, levels: int, wanted: float = 0.95, dummies: str = "geometric"
+) -> float:
     """Smallest share of the people that is found with chance `wanted`.
 
     Raises
@@ -367,9 +376,9 @@ def smallest_share(*, n: int, epsilon: float, delta: float, levels: int, wanted:
     True
     """
     people, depth = whole("n", n, least=2), whole("levels", levels, least=1, most=64)
-    dummies = Dummies(2, privacy_budget("epsilon", epsilon), share("delta", delta))
+    added = dummies_for_rounds(k=2, epsilon=epsilon, delta=delta, rounds=1, law=dummies)
     chance = share("wanted", wanted)
-    if recall_of(1.0, n=people, levels=depth, dummies=dummies) < chance:
+    if recall_of(1.0, n=people, levels=depth, dummies=added) < chance:
         raise UnsupportedError(
             f"even a string that all {people:,} people hold is found with less than {chance:g}: use fewer levels, a "
             "larger epsilon or more people."
@@ -377,9 +386,20 @@ def smallest_share(*, n: int, epsilon: float, delta: float, levels: int, wanted:
     low, high = math.log(1e-12), 0.0  # of the share
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        enough = recall_of(math.exp(middle), n=people, levels=depth, dummies=dummies) >= chance
+        enough = recall_of(math.exp(middle), n=people, levels=depth, dummies=added) >= chance
         low, high = (low, middle) if enough else (middle, high)
     return math.exp(high)
+
+
+def dummies_of(asked: StringsSection) -> Dummies | GaussianDummies:
+    """Those of any two symbols."""
+    return dummies_for_rounds(k=2, epsilon=asked.epsilon, delta=asked.delta, rounds=1, law=asked.dummies)
+
+
+def least_share(asked: StringsSection, n: int) -> float:
+    """`smallest_share` of a configuration."""
+    terms = asked.model_dump(include={"epsilon", "delta", "levels", "dummies"})
+    return smallest_share(n=n, **terms)
 
 
 # What a report on strings says: shares of those that were found, what is assumed, and what each step promises.
@@ -420,7 +440,7 @@ class Search:
     @classmethod
     def recorded(cls, table: pl.DataFrame, sizes: Sequence[int], asked: StringsSection) -> Search:
         """The strings of a recorded release, of groups of so many people."""
-        central = promise_of_dummies(sizes, epsilon=asked.epsilon, delta=asked.delta)
+        central = promise_of_dummies(sizes, asked)
         found = tuple(FrequentString(*row) for row in table.iter_rows())
         return cls.of(FrequentStrings(found, central, tuple(sizes), ()), asked)
 
@@ -473,7 +493,7 @@ class Truth:
 def common_from(asked: StringsSection, n: int) -> float:
     """People who have to hold a string so that it is found with 95 %; infinite where not even everybody is enough."""
     try:
-        return n * smallest_share(n=n, epsilon=asked.epsilon, delta=asked.delta, levels=asked.levels)
+        return n * least_share(asked, n)
     except UnsupportedError:
         return inf
 
@@ -510,7 +530,7 @@ def assumptions_of(asked: StringsSection, n: int, truth: Truth | None) -> tuple[
         "Each person sends exactly one report; names do not depend on strings.",
     ]
     if asked.trust == "shuffler":
-        lines.append(NONE_FALSE.format(tau=Dummies(2, asked.epsilon, asked.delta).reach + 1))
+        lines.append(NONE_FALSE.format(tau=dummies_of(asked).reach + 1))
         lines.append(
             "The shuffler is trusted with the noise: it draws the dummies of every level once, tells nobody their "
             "numbers, and the analyst sees the shuffled batches alone."
@@ -525,7 +545,7 @@ def assumptions_of(asked: StringsSection, n: int, truth: Truth | None) -> tuple[
 def _reach(asked: StringsSection, n: int) -> str:
     """From which share on a string is found."""
     try:
-        least = smallest_share(n=n, epsilon=asked.epsilon, delta=asked.delta, levels=asked.levels)
+        least = least_share(asked, n)
     except UnsupportedError as error:
         return str(error)[0].upper() + str(error)[1:]
     return (
@@ -621,8 +641,9 @@ def _released(
 
 
 def strings_terms(asked: StringsSection) -> bytes:
-    """Terms of a release, for the ledger."""
-    return b"strings" + asked.model_dump_json().encode()
+    """Terms of a release, for the ledger: as before other dummies could be named, where none are."""
+    usual = {"dummies"} if asked.dummies == "geometric" else None
+    return b"strings" + asked.model_dump_json(exclude=usual).encode()
 
 
 _COLUMNS = {

@@ -127,8 +127,9 @@ class Choices:
             campaign and self.question == "one" and not noise.by_devices,
         )
         yield (
-            "strings are hidden by noise of the shuffler, or by every person's own, as [strings] `trust` says",
-            self.question == STRINGS and self.noise not in ("shuffler", "local"),
+            "strings are hidden by dummies of the shuffler with an end, or by every person's own noise: "
+            "[strings] `trust` and `dummies` say which",
+            self.question == STRINGS and not (noise.bounded or self.noise == "local"),
         )
 
 
