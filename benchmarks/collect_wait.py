@@ -37,16 +37,18 @@ def rated(template: Path, place: Path, parts: list[tuple[int, list[bytes]]], *, 
         port, trust = (proxy.port, trusted) if tls else (server.port, None)
         for rate, messages in parts:
             before, begin = [tree_time(server.id), tree_time(proxy.running.pid), process_time()], perf_counter()
-            waits = sorted(each_alone(port, [*map(request, messages)], trust, gap=1 / rate))
-            seconds = perf_counter() - begin
+            each = each_alone(port, [*map(request, messages)], trust, gap=1 / rate)
+            seconds, waits = perf_counter() - begin, sorted(each)
             after = [tree_time(server.id), tree_time(proxy.running.pid), process_time()]
             shares = [(a - b) / seconds for a, b in zip(after, before, strict=True)]
             at = {share: waits[int(share * (len(waits) - 1))] for share in QUANTILES}
             kept = kept and at[0.99] <= LIMIT
+            late = [number / rate for number, wait in enumerate(each) if wait > LIMIT]  # when they were due
+            when = f", all that were due before second {late[0]:.1f} and after {late[-1]:.1f}" if late else ""
             told = ", ".join(f"{share:.0%} {wait * 1e3:.0f} ms" for share, wait in at.items())
             print(
                 f"  {name}, {rate}/s offered, {len(waits) / seconds:.0f}/s answered, waits: {told}; "
-                f"{sum(wait <= LIMIT for wait in waits) / len(waits):.1%} within {LIMIT * 1e3:.0f} ms; of a core: "
+                f"{1 - len(late) / len(waits):.1%} within {LIMIT * 1e3:.0f} ms{when}; of a core: "
                 f"shuffler {shares[0]:.0%}, nginx {shares[1]:.0%}, devices {shares[2]:.0%} "
                 f"(load {os.getloadavg()[0]:.1f})",
                 flush=True,
