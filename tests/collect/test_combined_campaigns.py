@@ -131,6 +131,9 @@ def test_the_combination_is_told_in_words(tmp_path: Path, monkeypatch: pytest.Mo
     assert "height (140 to 200) and weight (50 to 100), as one symbol of 4, not randomized" in facts["answer"]
 
 
+NONE = {"name": "none", "k": 2}
+
+
 def document(way: str, people: int) -> dict[str, Any]:
     each = [
         {
@@ -173,6 +176,14 @@ def test_every_combination_is_counted_once_for_every_question_whatever_crashes(w
         (
             {"dummies": {"epsilon": 8.0, "delta": 1e-2, "variance": "9", "reaches": [9, 9]}},
             "of several stay together",
+        ),
+        (
+            {"asks": {"question": "joint", "each": document("shuffler", 60)["asks"]["each"][:1]}, "randomizer": NONE},
+            "at least 2 questions",
+        ),
+        (
+            {"asks": {**document("shuffler", 60)["asks"], "question": "one"}},
+            '`randomizer.name` = "one" goes with `asks.question` = "one"',
         ),
     ],
 )

@@ -235,6 +235,13 @@ def test_a_release_is_told_again_by_its_ledger(noise: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("noise", NOISES)
+def test_a_ledger_expects_as_many_reports_as_combinations_have(noise: str) -> None:
+    """Of lists whose combinations are many times as long."""
+    for part in collection(noise).parts:
+        assert part.noise.most_added(part.people) == part.noise.carrier.most_added(part.people)
+
+
+@pytest.mark.parametrize("noise", NOISES)
 def test_files_hold_what_memory_does(noise: str, tmp_path: Path) -> None:
     """The same promise, and as many rows of dummies, in tasks."""
     TABLE.write_parquet(tmp_path / "table.parquet")

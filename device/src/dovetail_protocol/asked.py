@@ -279,8 +279,10 @@ def _read_together(section: Section, question: str, open: bool) -> AskedTogether
     each = tuple(_read_one(one, one.text("question")) for one in section.tables("each"))
     section.finish()
     names = [value.name for one in each for value in one.values]
-    if not 1 <= len(set(names)) == len(names) <= MOST_VALUES:
-        raise ConfigError(f"the values of `asks.each` must be 1 to {MOST_VALUES} with different names.")
+    if len(each) < 2 or not len(set(names)) == len(names) <= MOST_VALUES:
+        raise ConfigError(
+            f"`asks.each` must be at least 2 questions, about at most {MOST_VALUES} values with different names."
+        )
     for one in each:
         if len(one.symbols) > 1 or one.values[0].length:
             raise ConfigError(

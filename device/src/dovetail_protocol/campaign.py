@@ -504,8 +504,6 @@ def _agree(campaign: Campaign, suite: str) -> None:
 def _agree_on_questions(campaign: Campaign) -> None:
     """Refuse several questions that have not one randomizer each, and answers that a randomizer does not take."""
     asked, together = campaign.asked, campaign.mechanism
-    if campaign.open:
-        _agree_on_symbols(campaign)
     number = (asked.question, len(asked.each)) if isinstance(asked, AskedTogether) and not asked.symbols else None
     if number != ((together.name, len(together.parts)) if isinstance(together, Several) else None):
         name = together.name if isinstance(together, Several) else asked.question if asked else ""
@@ -513,7 +511,7 @@ def _agree_on_questions(campaign: Campaign) -> None:
             f'`randomizer.name` = "{name}" goes with `asks.question` = "{name}": one of `randomizer.parts` for each '
             "of `asks.each`, in one order."
         )
-    for each in campaign.questions:
+    for each in (*([campaign] if campaign.open else []), *campaign.questions):
         _agree_on_symbols(each)
 
 

@@ -152,7 +152,7 @@ class SparseNoise(DummyNoise):
         return self.dummies.counts_of(draws.binomial(held, self.kept) + dummies) - held
 
     def most_added(self, people: People) -> int:
-        return self.symbols * people.n + 64 * self.dummies.k  # far beyond what comes
+        return self.symbols * people.n + 64 * self.dummies.times * self.dummies.k  # far beyond what comes
 
     def most_dropped(self, people: People) -> int:
         return self.symbols * people.n
