@@ -340,7 +340,7 @@ Check = Callable[[bytes], CheckedReport | Reply]
 Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
 PendingReply = Future[Reply]
 _MOST = 200  # messages before a transaction: who has passed waits for the others to be checked
-_PACE = 0.01  # seconds between the beginnings of transactions where many send
+_PACE = 0.004  # seconds between the beginnings of transactions where many send
 
 
 class GroupCommit:
