@@ -192,7 +192,7 @@ def sizes(codes: Codes, cells: tuple[tuple[int, float], ...], runs: int) -> Iter
         for pair in ((1, 7), (2, 6), (4, 9)):  # 9 x 2, 7 x 5 and 15 x 2
             shape = tuple(SIZES[one] for one in pair)
 
-            def drawn(shape: tuple[int, ...] = shape, law: Any = law) -> two_way.Tables:
+            def drawn(_: Any = None, shape: tuple[int, ...] = shape, law: Any = law) -> two_way.Tables:
                 return {(0, 1): (law.sample(shape[0] * shape[1], entropy) - float(law.reach)).reshape(shape)}
 
             rejected, plain, tested = 0, 0, 0

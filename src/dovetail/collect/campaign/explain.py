@@ -35,7 +35,6 @@ from dovetail.core.noise import People
 from dovetail.core.question import WEAK
 from dovetail.core.verdict import Verdict, warnings_of, word_of
 from dovetail.job.messages import Part
-from dovetail.job.questions_plan import planned_error
 from dovetail.randomize.sampling.open_reports import randomizer_kind
 from dovetail.report.number_format import Unit, odds, upward
 from dovetail.shuffle.sampling.dummies import SeveralDummies, SparseDummies
@@ -406,6 +405,8 @@ def _error_of(campaign: Campaign, whole: int) -> str:
     noise, people = noise_of_campaign(campaign, question), People(n)
     known = question.error95(noise, people)
     if n < whole:
+        from dovetail.job.questions_plan import planned_error  # devices and servers go without polars
+
         error, some = planned_error(Part(question, noise), whole, n / whole).error95, f", of whom about {n:,} answer"
     else:
         error, some = Z95 * question.error(noise, people) if known is None else known, ""
