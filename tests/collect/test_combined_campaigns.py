@@ -131,6 +131,15 @@ def test_the_combination_is_told_in_words(tmp_path: Path, monkeypatch: pytest.Mo
     assert "height (140 to 200) and weight (50 to 100), as one symbol of 4, not randomized" in facts["answer"]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_noise_of_a_count_is_told_of_a_combination(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count of an answer sums those of several combinations, and is further off."""
+    (trust,) = (fact.words for fact in explain(written(tmp_path, way, monkeypatch)).lines if fact.name == "trust")
+    assert "put the count of a combination off by" in trust and "of each answer" not in trust
+
+
 NONE = {"name": "none", "k": 2}
 
 

@@ -468,6 +468,7 @@ def _question(raw: dict[str, Any], head: QuestionsHead, data: SharedData, *, nam
 def _in_a_question(text: str) -> str:
     """A fault in the words of [[questions]], whose keys stand in no further section."""
     for old, new in (
+        ("without [randomize]", "without a randomizer"),
         ("`data.private`", "`column`"), ("`data.", "`"), ("`randomize.", "`"), ("`question.", "`"),
         ("in [data] public", "in `public`"), (" in [data]", ""), ("[data] ", ""), ("[randomize] ", ""),
         ("[question] ", ""),

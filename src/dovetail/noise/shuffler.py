@@ -183,8 +183,8 @@ class AddedNoise(DummyNoise):
     def explained(self, counts: NDArray[np.int64], sent: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.symbols > 1:
             raise UnsupportedError(f"{self.label}: who sent which of several symbols is not weighed")
-        masses = self._law.error_law(1.0)[1]  # of 0, 1, .. dummies
-        dummies = counts - sent
+        places, masses = self._law.error_law(1.0)
+        dummies = counts - sent - self._law.reach - int(places[0])  # of which the law has an end
         with np.errstate(divide="ignore"):
             logs = np.log(masses)[np.clip(dummies, 0, masses.size - 1)]
         return np.where((dummies >= 0) & (dummies < masses.size), logs, -np.inf)

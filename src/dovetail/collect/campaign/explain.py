@@ -354,13 +354,15 @@ def _assumed(campaign: Campaign) -> str:
 def _dummies(campaign: Campaign) -> list[CampaignFact]:
     """Who is trusted with what, where the shuffler makes the noise, or people do."""
     sent, dummies = people_dummies(campaign), added_dummies(campaign)
+    combined = len(campaign.questions) > 1
+    answer, count = ("combination", "the count of a combination") if combined else ("answer", "a count")
     if sent is not None:
         minimum = campaign.batch.minimum
         words = (
             f"people add the noise: each sends a dummy with probability {sent.rate:.3g}, beside the answer in one "
             "message, and the shuffler takes one of each device and mixes. What is promised of batches holds against "
             f"everybody else if {campaign.promise.assumed_honest:,} people of a batch follow the protocol, and if "
-            "the shuffler tells nobody whose entries are whose. The dummies put a count off by "
+            f"the shuffler tells nobody whose entries are whose. The dummies put {count} off by "
             f"{sent.variance(minimum) ** 0.5:.3g} (standard deviation) in a batch of {minimum:,}"
         )
         return [CampaignFact("trust", words)]
@@ -370,13 +372,13 @@ def _dummies(campaign: Campaign) -> list[CampaignFact]:
         none, many = (dummies.variance(held) ** 0.5 for held in (0, campaign.batch.minimum))
         words = (
             f"the shuffler makes the noise: it keeps each report with probability {float(dummies.kept):.3g}, and "
-            f"adds about {dummies.mean:.2g} dummies of each answer to every batch. What is promised of batches holds "
-            "against the analyzer, if it draws both once and as specified and keeps its randomness secret, and how "
-            f"many reports it kept. They put a count off by {none:.3g} (standard deviation) where nobody gives the "
-            f"answer, and by {many:.3g} where {campaign.batch.minimum:,} people do"
+            f"adds about {dummies.mean:.2g} dummies of each {answer} to every batch. What is promised of batches "
+            "holds against the analyzer, if it draws both once and as specified and keeps its randomness secret, and "
+            f"how many reports it kept. They put {count} off by {none:.3g} (standard deviation) where nobody gives "
+            f"the {answer}, and by {many:.3g} where {campaign.batch.minimum:,} people do"
         )
         return [CampaignFact("trust", words)]
-    which, whose, others = f"{dummies.reach:,} dummies of each answer", "a count", ""
+    which, whose, others = f"{dummies.reach:,} dummies of each {answer}", count, ""
     if isinstance(dummies, SeveralDummies):
         which, whose = f"{dummies.total:,} dummies of all digits", "the counts of the last digit"
         others = ", and those of the others by less"

@@ -646,6 +646,8 @@ class SparseDummies:
     k : int, 2 to 2^24
         Number of symbols; reports are 0..k-1.
     epsilon : float, from 1e-6 to 40, nats
+    times : int
+        Combinations of answers that each symbol stands for, as `marginal` makes them: each has Z dummies of its own.
 
     Raises
     ------
