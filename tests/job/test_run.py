@@ -269,13 +269,16 @@ def test_other_estimates_are_read_off_the_same_release(tmp_path: Path) -> None:
 
 
 def test_a_second_release_needs_a_wish_and_its_budget_adds(tmp_path: Path) -> None:
-    go(release(), ledger=tmp_path)
+    first = go(release(), ledger=tmp_path)
     with pytest.raises(UnsupportedError, match="--new-release"):
         go(release(randomize={"epsilon": 1.0}), ledger=tmp_path)
+    alone = go(release(randomize={"epsilon": 1.0}), ledger=tmp_path / "another")
     second = go(release(randomize={"epsilon": 1.0}), ledger=tmp_path, new_release=True)
     assert second.evaluation.local.epsilon == 3.0 and "composition" in second.evaluation.local.source
-    assert isinstance(second.evaluation.central, Missing) and "2 releases" in second.evaluation.central.reason
     assert second.document()["release"] == {"number": 2, "releases": 2, "total_epsilon": 3.0}
+    both, last = known(second.evaluation.central), known(alone.evaluation.central)
+    assert both.colluding == 3.0 and both.delta == 2 * last.delta and both.attack_lower == 0.0
+    assert both.honest == pytest.approx(known(first.evaluation.central).honest + last.honest)
 
 
 def test_naming_the_categories_in_another_order_is_still_the_same_table(tmp_path: Path) -> None:
@@ -296,6 +299,7 @@ def test_people_of_an_earlier_release_add_up_without_being_asked(tmp_path: Path)
     go(release(shuffle=BY_AGE), ledger=tmp_path)
     grown = go(release(shuffle=BY_AGE), survey(700), ledger=tmp_path)
     assert grown.evaluation.local.epsilon == 4.0 and grown.document()["release"]["releases"] == 2
+    assert isinstance(grown.evaluation.central, Missing), "so many people are not these people"
     assert grown.evaluation.order.guarantee.alpha == float("inf"), "the groups are not the same"
 
 

@@ -52,14 +52,30 @@ def test_a_release_draws_its_dummies_once_and_says_who_is_trusted(tmp_path: Path
     assert other.evaluation.central.epsilon > 1.9
 
 
-def test_a_second_draw_leaves_no_promise(tmp_path: Path) -> None:
-    run(ASKED, table=TABLE, ledger=tmp_path)
+def test_the_promise_of_a_second_draw_is_the_sum_where_both_are_on_record(tmp_path: Path) -> None:
+    first = run(ASKED, table=TABLE, ledger=tmp_path).evaluation.central
     second = run(ASKED, table=TABLE, ledger=tmp_path, new_release=True)
-    told = second.document()
-    assert told["central"]["value"] is None and second.release["total_epsilon"] == float("inf")
-    assert "so that nothing is promised over all of them" in told["central"]["reason"]
+    both, told = second.evaluation.central, second.document()
+    assert 2 * first.epsilon <= both.epsilon <= 2.001 * first.epsilon and 2 * first.delta <= both.delta < 2.001e-6
+    assert (
+        both.trust == "shuffler" and "the last: [" in both.source and second.release["total_epsilon"] == float("inf")
+    )
+    assert over_all_releases(told) in " ".join(summary(told)) and "of all of them" in over_all_releases(told)
+    forget_batch(tmp_path, 1)
+    told = run(ASKED, table=TABLE, ledger=tmp_path).document()
+    assert (
+        told["central"]["value"] is None and "release 1 has no promise about its batch" in told["central"]["reason"]
+    )
     assert over_all_releases(told) in " ".join(summary(told)) and "no promise" in over_all_releases(told)
     assert "∞" not in over_all_releases(told) + told["central"]["reason"]
+
+
+def forget_batch(ledger: Path, number: int) -> None:
+    """Make an entry one of a ledger that kept no promises about batches."""
+    place = ledger / f"{number:06d}" / "record.json"
+    record = json.loads(place.read_text())
+    del record["batch"]
+    place.write_text(json.dumps(record))
 
 
 @EXHAUST
@@ -259,7 +275,7 @@ def test_a_release_of_a_mean_is_rounded_and_drawn_once(trust: str, tmp_path: Pat
     assert first.evaluation.estimates.overall.truth is None
     assert first.evaluation.local.epsilon == float("inf")
     second = run(asked, table=NUMBERS, ledger=tmp_path, new_release=True)
-    assert second.document()["central"]["value"] is None
+    assert second.evaluation.central.epsilon == pytest.approx(2 * first.evaluation.central.epsilon)
 
 
 @EXHAUST

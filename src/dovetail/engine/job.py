@@ -25,7 +25,7 @@ from dovetail.job.collection import Collection
 from dovetail.job.config import RunConfig
 from dovetail.job.messages import Message, Part, messages_of
 from dovetail.job.questions import QuestionsCollection, QuestionsConfig
-from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, charged
+from dovetail.ledger.releases import LedgerEntry, ReleaseLedger, charged, recorded_promise
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.data_section import DataSection
@@ -267,6 +267,7 @@ class Job:
             number, ledger.fingerprint(table), ledger.fingerprint(b"in files" + asked), charged(made.local),
             alpha * len(self.messages(census.n)), ledger.fingerprint(f"in files {groups}".encode()),
             census.n, section.shuffler, note="; ".join(dict.fromkeys(filter(None, notes))),
+            batch=recorded_promise(made.central),
         )  # fmt: skip
 
     def collection(self, census: Census) -> Collection | QuestionsCollection:

@@ -42,7 +42,7 @@ from dovetail.job.strings import (
     strings_report,
     strings_terms,
 )
-from dovetail.ledger.releases import LedgerEntry
+from dovetail.ledger.releases import LedgerEntry, recorded_promise
 from dovetail.report.document import PrivacyReport
 from dovetail.shuffle.uniform import Uniform
 
@@ -188,7 +188,8 @@ class StringsRun(Run):
             f"in files [] {census.grouping}".encode(),
         )  # fmt: skip
         table, terms, groups = map(self.ledger.fingerprint, marks)
-        return LedgerEntry(number, table, terms, np.inf, 0.0, groups, census.n, Uniform.name)
+        batch = recorded_promise(promise_of_dummies(self._sizes(census), self._strings))
+        return LedgerEntry(number, table, terms, np.inf, 0.0, groups, census.n, Uniform.name, batch=batch)
 
     def draw(self, table: Table) -> tuple[Search, Manifest]:
         answer, engine = self._search(table)

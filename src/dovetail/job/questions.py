@@ -665,6 +665,7 @@ class QuestionsCollection:
             n=self.n,
             shuffler=self.shuffler.name,
             dummies=max(part.noise.most_added(part.people) for part in self.parts),
+            central=self.central,
             dropped=self.n
             if self.ask == "one" and len(self.messages) > 1
             else min(part.noise.most_dropped(part.people) for part in self.parts),
@@ -1207,8 +1208,8 @@ def _report(
     )  # fmt: skip
     if released is not None:
         evaluation = released.compose(evaluation)
-        if isinstance(evaluation.central, Missing):  # one of several releases about these people
-            answered = tuple(replace(one, leakage=evaluation.central) for one in answered)
+        if len(released.history) > 1:
+            answered = tuple(replace(one, leakage=evaluation.leakage) for one in answered)
     return report_of(
         asked.head.title or f"Collection of {', '.join(collection.columns)}",
         evaluation,

@@ -18,7 +18,7 @@ from dovetail.core.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.extras import pl
-from dovetail.core.guarantee import LocalDP, OrderPrivacy
+from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.core.missing import Missing
 from dovetail.core.noise import Noise
 from dovetail.core.progress import Progress, silent
@@ -38,7 +38,6 @@ from dovetail.job.evaluate import (
 from dovetail.leak.linkage import Linkage
 from dovetail.ledger.releases import LedgerAnswer, LedgerEntry, ReleaseLedger, ReleaseRequest, charged
 from dovetail.report.document import NO_DIGEST, Evaluation, PrivacyReport
-from dovetail.report.number_format import upward
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import canonical
 from dovetail.table.released import describe_reports, from_columns, to_columns
@@ -211,32 +210,41 @@ class ReleasedTable:
         """The guarantees for everything released about these people.
 
         Local budgets add over all releases, person by person where that is known, and so do order budgets of the same
-        groups. Central guarantees and leakage of earlier releases held on their own terms; over several releases
-        they give no number, unless the `noise` of all of them is one that is paid for so many.
+        groups and promises about the batches, where the ledger has that of each, unless the `noise` of all is one
+        that is paid for so many. Leakage of earlier releases held on its own terms; several give no number.
         """
         if len(self.history) < 2:
             return evaluation
-        total = self._total()
-        reason = f"these people took part in {len(self.history)} releases, each on terms of its own; " + (
-            "epsilons of local noise add up, and not all have one, so that nothing is promised over all of them"
-            if math.isinf(total.epsilon)
-            else f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
-            "whether the table had changed in between"
-        )
-        together = noise is not None and self._together(noise)
+        total, central = self._total(), self._central(evaluation.central, noise)
+        reason = f"these people took part in {len(self.history)} releases, each on terms of its own"
+        if isinstance(central, Missing):
+            central = Missing(f"{reason}: {central.reason}")
         order = replace(evaluation.order, guarantee=self._order(evaluation.order.guarantee))
         linked = evaluation.linkage
         if isinstance(linked, Linkage):  # other releases tell about the others' values
             linked = replace(linked, shares_known=linked.values_known, method="bound")
         return replace(
-            evaluation, local=total, central=evaluation.central if together else Missing(reason),
-            leakage=Missing(reason), linkage=linked, order=order,
+            evaluation, local=total, central=central, leakage=Missing(reason), linkage=linked, order=order,
         )  # fmt: skip
 
-    def _together(self, noise: Noise) -> bool:
-        """True if every release of these people drew by the law of this noise, and it is paid for so many."""
-        same = {entry.note for entry in self.history} == {noise.rounds_note()}
-        return same and len(self.history) <= noise.releases
+    def _central(self, last: CentralDP | Missing, noise: Noise | None) -> CentralDP | Missing:
+        """The promise about the batches of all releases: one that is paid for so many, or their sum."""
+        count, together = len(self.history), {entry.note for entry in self.history}
+        if noise is not None and together == {noise.rounds_note()} and count <= noise.releases:
+            return last
+        found = [last if entry.number == self.number else entry.central for entry in self.history]
+        known = [one for one in found if isinstance(one, CentralDP)]
+        if isinstance(last, Missing) or len(known) < count:
+            return next(one for one in found if isinstance(one, Missing))
+        try:
+            total = reduce(CentralDP.compose, known)
+        except UnsupportedError as error:
+            return Missing(str(error))
+        source = (
+            f"basic composition (Dwork et al. 2006) of {count} releases, where it is no secret whether the table had "
+            f"changed in between; the last: [{last.source}]"
+        )
+        return replace(total, method=f"basic composition of {count} releases", source=source)
 
     def _total(self) -> LocalDP:
         local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
@@ -414,6 +422,7 @@ def _request(collection: Collection) -> ReleaseRequest:
         dummies=collection.noise.most_added(collection.people),
         dropped=collection.noise.most_dropped(collection.people),
         note=collection.noise.rounds_note(),
+        central=collection.central,
     )
 
 

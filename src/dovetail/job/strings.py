@@ -630,14 +630,15 @@ def _released(
         found = found_table(find_frequent_strings(people, **asked.model_dump(), rng=rng).found)
         return pl.concat([found, found.clear(survey.n - found.height)])
 
+    sizes = np.bincount(levels_of(pl.Series(names), asked.levels), minlength=asked.levels).tolist()
     request = ReleaseRequest(
         table=canonical(survey.identity), terms=strings_terms(asked), groups=everybody(names), people=names,
         epsilon=inf, alpha=0.0, n=survey.n, shuffler=Uniform.name,
+        central=promise_of_dummies(sizes, asked),
     )  # fmt: skip
     answer = ledger.answer(request, new_release=new_release, draw=draw)
     table = answer.reports.drop_nulls("string")
-    sizes = np.bincount(levels_of(pl.Series(names), asked.levels), minlength=asked.levels)
-    return Search.recorded(table, sizes.tolist(), asked), replace(ReleasedTable.of(answer), table=table)
+    return Search.recorded(table, sizes, asked), replace(ReleasedTable.of(answer), table=table)
 
 
 def strings_terms(asked: StringsSection) -> bytes:

@@ -25,11 +25,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from dovetail.core.certified import sum_as_written
+from dovetail.core.certified import Bracket, sum_as_written
 from dovetail.core.display import counted, mute, upward
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 from dovetail.core.extras import pl
-from dovetail.core.guarantee import LocalDP
+from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.missing import Missing
 from dovetail.ledger.files import put_once, sync
 from dovetail_protocol.budget import cost
 
@@ -178,11 +179,30 @@ class LedgerEntry:
     dummies: int = 0  # most that the shuffler has added to the reports of n people
     dropped: int = 0  # most of them that the shuffler has left out
     manifest: str = ""  # of a release in many files: SHA-256 of their list; other releases lie in the ledger itself
+    batch: dict[str, Any] = field(default_factory=dict)  # promise about it; empty where there is none on record
 
     def is_what(self, request: ReleaseRequest) -> bool:
         """True if its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
         made, asked = ((one.epsilon, one.alpha, one.shuffler, one.n) for one in (self, request))
         return made == asked
+
+    @property
+    def central(self) -> CentralDP | Missing:
+        """What was promised about this batch alone."""
+        if not self.batch:
+            return Missing(f"release {self.number} has no promise about its batch on record")
+        name = f"release {self.number}"
+        return CentralDP(
+            **self.batch, method=name, source=name, numeric=Bracket(0.0, self.batch["honest"]), attack_lower=0.0
+        )
+
+
+def recorded_promise(central: CentralDP | Missing) -> dict[str, Any]:
+    """The numbers of a promise that a ledger keeps, so that those of several releases add."""
+    if isinstance(central, Missing):
+        return {}
+    names = ("all", "honest", "colluding", "delta", "n", "honest_n", "trust")
+    return {name: getattr(central, name) for name in names}
 
 
 @mute
@@ -216,6 +236,8 @@ class ReleaseRequest:
         Most reports of nobody that are released with those of the people.
     dropped : int
         Most reports of the people that are left out.
+    central : CentralDP or Missing
+        What is promised about the batch.
     """
 
     table: bytes
@@ -233,6 +255,7 @@ class ReleaseRequest:
     note: str = ""
     dummies: int = 0
     dropped: int = 0
+    central: CentralDP | Missing = Missing("nothing is promised about the batch")
 
 
 def charged(promise: LocalDP) -> float:
@@ -365,6 +388,7 @@ class ReleaseLedger:
         entry = LedgerEntry(
             after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit,
             note=request.note, dummies=request.dummies, dropped=request.dropped,
+            batch=recorded_promise(request.central),
         )  # fmt: skip
         self._write(entry, draw(), people, sent, rounds)
         return entry
@@ -504,9 +528,8 @@ class ReleaseLedger:
         self._put_entry(entry, fill)
 
     def _put_entry(self, entry: LedgerEntry, fill: Callable[[Path], None]) -> None:
-        record = {
-            name: value for name, value in asdict(entry).items() if name not in ("manifest", "dropped") or value
-        }
+        later = ("manifest", "dropped", "batch")  # older ledgers know nothing of them
+        record = {name: value for name, value in asdict(entry).items() if name not in later or value}
         self._store.put(entry.number, {**record, "alpha": repr(entry.alpha)}, fill)
 
 

@@ -300,8 +300,8 @@ def together(rounds: int, central: CentralDP | Missing) -> tuple[str, ...]:
     if rounds == 1 or isinstance(central, Missing):
         return ()
     return (
-        f"The promise is one for up to {rounds:,} releases about the same people together, this one among them, each "
-        "with dummies of its own.",
+        f"Up to {rounds:,} releases about the same people, each with dummies of its own, cost together what is "
+        "promised for one; further ones add theirs.",
     )
 
 
