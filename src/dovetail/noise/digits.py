@@ -171,7 +171,7 @@ class DigitNoise(Noise):
             "is left out of all before dummies are drawn.",
             TRUSTED,
             "Reports of one person cannot be linked: each digit has a permutation and ids of its own.",
-            *together(self.rounds, central),
+            *together(self.rounds),
         )
 
     def rounds_note(self) -> str:

@@ -283,7 +283,7 @@ class AddedNoise(DummyNoise):
             self._sent,
             TRUSTED,
             *([PUBLIC_LISTS] if self.symbols > 1 or self.rounds > 1 else []),
-            *together(self.rounds, central),
+            *together(self.rounds),
         )
 
     def rounds_note(self) -> str:
@@ -295,9 +295,9 @@ class AddedNoise(DummyNoise):
         return self.rounds
 
 
-def together(rounds: int, central: CentralDP | Missing) -> tuple[str, ...]:
-    """A sentence for the report about several releases; empty where there is no promise."""
-    if rounds == 1 or isinstance(central, Missing):
+def together(rounds: int) -> tuple[str, ...]:
+    """A sentence for the report about several releases, where their dummies are paid for."""
+    if rounds == 1:
         return ()
     return (
         f"Up to {rounds:,} releases about the same people, each with dummies of its own, cost together what is "
