@@ -96,6 +96,14 @@ def test_caveats_take_every_implication_away() -> None:
         assert promise.drawn_from("device") == promise
 
 
+def test_promises_with_any_number_of_participants_compose_whoever_else_took_part() -> None:
+    alone = replace(CENTRAL, honest_n=1, trust="shuffler")
+    both = alone.compose(replace(alone, n=alone.n + 5))
+    assert both.honest >= 2 * alone.honest and (both.n, both.honest_n) == (alone.n + 5, 1)
+    with pytest.raises(UnsupportedError, match="not about the same people"):
+        alone.compose(replace(alone, n=alone.n + 5, honest_n=2))
+
+
 def test_releases_of_different_people_do_not_compose() -> None:
     with pytest.raises(UnsupportedError, match="not about the same people"):
         CENTRAL.compose(dt.amplify(2.0, n=10, delta=1e-6))

@@ -185,7 +185,8 @@ class CentralDP(Caveated):
     ParameterError
         For an epsilon below 0 and a delta outside [0, 1].
     UnsupportedError
-        From `compose`, for releases about different numbers of people, and for noise of different origin.
+        From `compose`, for releases about different numbers of people that count on more than one of them, and for
+        noise of different origin.
 
     Examples
     --------
@@ -231,7 +232,8 @@ class CentralDP(Caveated):
 
     def compose(self, other: CentralDP) -> CentralDP:
         """Two releases about the same people: every line adds, and so do the deltas (basic composition)."""
-        if self.n != other.n:
+        honest_n = max(self.honest_n, other.honest_n)  # both assumptions are needed
+        if self.n != other.n and honest_n > 1:  # some promises hold with any number of participants
             raise UnsupportedError(
                 f"Releases of {self.n:,} and {other.n:,} people are not about the same people; state each by itself."
             )
@@ -246,8 +248,8 @@ class CentralDP(Caveated):
             honest=honest,
             colluding=sum_as_written([self.colluding, other.colluding]),
             delta=min(1.0, sum_as_written([self.delta, other.delta])),
-            n=self.n,
-            honest_n=max(self.honest_n, other.honest_n),  # both assumptions are needed
+            n=max(self.n, other.n),
+            honest_n=honest_n,
             method=f"basic composition of {self.method} and {other.method}",
             source=f"basic composition (Dwork et al. 2006) of [{self.source}] and [{other.source}]",
             numeric=Bracket(self.numeric.lower, honest),
