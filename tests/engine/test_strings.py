@@ -53,7 +53,7 @@ def oracle(people: pl.DataFrame, key: bytes, **strings: Any) -> FrequentStrings:
     settings = parse_config(asked(Path("x"), strings=strings, mode="rehearsal")).strings
     assert settings is not None
     sizes = np.bincount(levels, minlength=settings.levels).tolist()
-    return search_levels(sizes, ask, **settings.model_dump(exclude={"levels"}))
+    return search_levels(sizes, ask, settings)
 
 
 def run(settings: dict[str, Any], place: Path, out: str = "out", **options: Any) -> Any:
@@ -82,9 +82,19 @@ def test_a_release_is_that_of_the_oracle_whatever_the_files(text: bool, dummies:
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize("noise", [{"trust": "local"}, {}, {"dummies": "gaussian"}], ids=str)
-def test_a_rehearsal_in_files_says_what_one_in_memory_says(noise: dict[str, str], tmp_path: Path) -> None:
-    people, place = words(1200), tmp_path / "in"
+@pytest.mark.parametrize(
+    ("n", "noise"),
+    [
+        (1200, {"trust": "local"}),
+        (1200, {}),
+        (1200, {"dummies": "gaussian"}),
+        (1200, {"dummies": "sparse"}),
+        (6000, {"trust": "users", "delta": 1e-2}),
+    ],
+    ids=str,
+)
+def test_a_rehearsal_in_files_says_what_one_in_memory_says(n: int, noise: dict[str, Any], tmp_path: Path) -> None:
+    people, place = words(n), tmp_path / "in"
     strings = {"epsilon": 6.0, "levels": 3, "keep": 8, **noise}
     settings = asked(write_table(place, people), mode="rehearsal", strings=strings)
     report = run(settings, tmp_path)

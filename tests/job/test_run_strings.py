@@ -13,7 +13,7 @@ from dovetail.cli.main import invoke
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
 from dovetail.job.config import StringsSection
-from dovetail.job.strings import recall_of, smallest_share, strings_terms
+from dovetail.job.strings import recall_of, section_of, smallest_share, strings_terms, widest
 from dovetail.report.number_format import upward
 from dovetail.shuffle.sampling.dummies import Dummies
 
@@ -91,6 +91,50 @@ def test_a_report_behind_gaussian_noise_is_of_its_law(mode: dict[str, Any], tmp_
 
 
 @pytest.mark.parametrize(
+    ("n", "noise", "told"),
+    [
+        (
+            4000,
+            {"dummies": "sparse"},
+            [
+                "Sparse noise of the shuffler can pass for a string: with 5% probability at most",
+                "The shuffler keeps each report with probability 0.777",
+                "are among the 256 most frequent ones of their length",
+            ],
+        ),
+        (
+            6000,
+            {"trust": "users", "epsilon": 8.0, "delta": 1e-2, "levels": 3},
+            [
+                "Noise of people together can pass for a string: with 5% probability at most",
+                "the smallest has 1,9",
+                "the promise counts on 1,9",
+                "Dummies of people hide 1 beginning in a group of so many",
+                "if its beginnings are the most frequent ones of their length",
+            ],
+        ),
+        (2400, {"trust": "local", "levels": 2}, ["Every person's own noise can pass for a string: with 5%"]),
+    ],
+    ids=str,
+)
+def test_a_report_behind_noise_without_an_end_says_so(n: int, noise: dict[str, Any], told: list[str]) -> None:
+    report = dt.run(config(strings=noise), table=words(n))
+    said = " ".join(report.assumptions)
+    assert all(line in said for line in told), said
+    assert "is held by somebody" not in said and "strings were found, " in said
+    central, overall = report.evaluation.central, report.evaluation.estimates.overall
+    assert isinstance(central, CentralDP) and central.epsilon <= noise.get("epsilon", 3.0)
+    assert (central.delta == 0.0) == ("dummies" in noise)
+    for label, value, error, truth in zip(
+        overall.labels, overall.value, overall.standard_error, overall.truth or [], strict=True
+    ):
+        assert abs(value - truth) < 6.1 * error, label  # false alarm below 1e-8
+    shuffled = next(step["what"] for step in report.steps if step["stage"] == "shuffle")
+    assert ("drops reports by chance" in shuffled) == ("dummies" in noise)
+    assert ("one message of a person" in shuffled) == (noise.get("trust") == "users")
+
+
+@pytest.mark.parametrize(
     ("changes", "words_of_it"),
     [
         ({"randomize": {"epsilon": 1.0}}, r"\[randomize\] does not go with \[strings\]"),
@@ -98,6 +142,10 @@ def test_a_report_behind_gaussian_noise_is_of_its_law(mode: dict[str, Any], tmp_
         ({"data": {"categories": ["a", "b"]}}, r"\[data\] categories does not go with \[strings\]"),
         ({"data": {"person": None}}, "name their column as `person`"),
         ({"mode": "release", "seed": None, "strings": {"trust": "local"}}, 'needs .strings. trust = "shuffler"'),
+        ({"mode": "release", "seed": None, "strings": {"trust": "users"}}, 'needs .strings. trust = "shuffler"'),
+        ({"mode": "release", "seed": None, "strings": {"dummies": "sparse"}}, 'dummies = "geometric" or "gaussian"'),
+        ({"strings": {"trust": "users"}}, "people, whose dummies hide fewer than the 258 answers"),
+        ({"strings": {"trust": "users", "epsilon": 30.0}}, r"\[strings\] `epsilon` must be"),
         ({"strings": {"trust": "local", "dummies": "gaussian"}}, r"\[strings\] `dummies` go with `trust`"),
         ({"strings": {"dummies": "digits"}}, "dummies"),
         ({"strings": {"levels": 65}}, "less than or equal to 64|at most 64"),
@@ -118,15 +166,29 @@ def test_groups_that_hide_nobody_are_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize(
     ("n", "share", "law"),
-    [(1_000_000, 3.6e-4, "geometric"), (100_000, 3.6e-3, "geometric"), (100_000, 4.7e-3, "gaussian")],
+    [
+        (1_000_000, 3.6e-4, {}),
+        (100_000, 3.6e-3, {}),
+        (100_000, 4.7e-3, {"dummies": "gaussian"}),
+        (100_000, 5.2e-3, {"dummies": "sparse"}),
+        (1_000_000, 4.3e-4, {"trust": "users"}),
+    ],
 )
-def test_the_plan_is_the_note_s(n: int, share: float, law: str) -> None:
+def test_the_plan_is_the_note_s(n: int, share: float, law: dict[str, Any]) -> None:
     """Section D: frequencies with 95 % recall at epsilon = 1, delta = 1e-6, 8 levels, to the printed digits."""
-    least = smallest_share(n=n, epsilon=1.0, delta=1e-6, levels=8, dummies=law)
+    asked = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "levels": 8,
+        "keep": 256,
+        "trust": "shuffler",
+        "dummies": "geometric",
+    } | law
+    least = smallest_share(n=n, **asked)
     assert least == pytest.approx(share, abs=0.05 * share / 3.6)
-    dummies = dummies_for_rounds(k=2, epsilon=1.0, delta=1e-6, rounds=1, law=law)
-    assert recall_of(least, n=n, levels=8, dummies=dummies) == pytest.approx(0.95, abs=1e-6)
-    below, above = (recall_of(factor * least, n=n, levels=8, dummies=dummies) for factor in (0.9, 1.1))
+    noise, symbols = widest(section_of(**asked), n)
+    assert recall_of(least, n=n, noise=noise, symbols=symbols, levels=8) == pytest.approx(0.95, abs=1e-6)
+    below, above = (recall_of(f * least, n=n, noise=noise, symbols=symbols, levels=8) for f in (0.9, 1.1))
     assert below < 0.95 < above
 
 
@@ -145,6 +207,16 @@ def test_the_verb_plans_and_writes_a_configuration_that_runs(
     wide = json.loads(capsys.readouterr().out)
     assert wide["threshold"] == 1 + dummies_for_rounds(k=2, epsilon=3.0, delta=1e-6, rounds=1, law="gaussian").reach
     assert wide["found"][1]["share"] > told["found"][1]["share"] and wide["dummies"] == "gaussian"
+    assert invoke([*asked, "--dummies", "sparse", "--json", "--out", "sparse.toml"]) == 0
+    few = json.loads(capsys.readouterr().out)
+    assert few["dummies_a_beginning"] < 100 < told["dummies_a_beginning"] and few["beginnings"] == 256
+    assert invoke(["run", "sparse.toml", "--json"]) == 0 and "can pass for a string" in capsys.readouterr().out
+    assert invoke([*asked, "--trust", "users"]) == 2
+    assert "300 people, whose dummies hide fewer than the 258 answers of a byte" in capsys.readouterr().err
+    many = ["plan-strings", "--n", "1000000", "--epsilon", "2", "--trust", "users"]
+    assert invoke([*many, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["beginnings"] == 26
+    assert invoke(many) == 0 and "found with 5%, at most" in capsys.readouterr().out
     assert invoke(["check", "plan.toml"]) == 0 and invoke(["check", "gaussian.toml"]) == 0
     assert "STOPS" not in capsys.readouterr().out
     assert invoke(["run", "plan.toml", "--json"]) == 0

@@ -32,18 +32,25 @@ TABLE = pl.DataFrame(
     }
 )
 CELLS = list(table())
-ALLOWED = 1011
+ALLOWED = 1017
 
 
-SEARCHED = {"local": {"trust": "local"}, "shuffler": {}, "gaussian": {"dummies": "gaussian"}}  # keys of [strings]
+SEARCHED: dict[str, dict[str, Any]] = {  # keys of [strings]
+    "local": {"trust": "local"},
+    "shuffler": {},
+    "gaussian": {"dummies": "gaussian"},
+    "sparse": {"dummies": "sparse"},
+    "users": {"trust": "users", "epsilon": 8.0},
+}
 NUMBER = {"lower": 140.0, "upper": 200.0}
 SHARES = {"categories": ["no", "yes", "maybe"]}
 PAIR = {"ask": "covariance", "other": "weight", "other_lower": 50.0, "other_upper": 100.0}
-MANY = pl.concat([TABLE] * 50).with_columns(id=pl.int_range(pl.len()))  # a regression of few people would be refused
+MANY = pl.concat([TABLE] * 50).with_columns(id=pl.int_range(pl.len()))  # few people would be refused
 
 
 def table_of(one: Choices) -> pl.DataFrame:
-    return MANY if one.question in ("regression", "tables") else TABLE
+    many = one.question in ("regression", "tables") or (one.question, one.noise) == (STRINGS, "users")
+    return MANY if many else TABLE
 
 
 def config_of(one: Choices) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -521,6 +522,19 @@ def least_dummies(k: int, epsilon: float, delta: float, *, symbols: int = 1) -> 
         enough = UserDummiesLaw(k, middle, 1.0, symbols).delta(epsilon) <= delta
         low, high = (low, middle) if enough else (middle, high)
     return high
+
+
+@lru_cache(maxsize=256)
+def most_values(*, epsilon: float, delta: float, honest: int) -> int:
+    """The most values of which so many honest people hide one among a dummy each; 0 where they do not hide two.
+
+    >>> most_values(epsilon=1.0, delta=1e-6, honest=10_000)
+    234
+    """
+    people = whole("honest", honest, least=1, most=MOST_PEOPLE)
+    tighter = privacy_budget("epsilon", epsilon, most=MOST_EPSILON) * (1.0 - 2.0 * TOLERANCE)
+    fit = bisect_left(range(2, 1 << 24), True, key=lambda k: UserDummiesLaw(k, people, 1.0).delta(tighter) > delta)
+    return fit + 1 if fit else 0
 
 
 def user_dummies_guarantee(

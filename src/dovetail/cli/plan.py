@@ -496,34 +496,47 @@ def _plan_strings(
     epsilon: Annotated[float, typer.Option(help="Of the whole search, about one person's string; nats.")],
     delta: Annotated[float, typer.Option(parser=as_share, help="Its slack.")] = 1e-6,
     levels: Annotated[int, typer.Option(min=1, max=64, help="Bytes of a string that are asked for.")] = 8,
-    dummies: Annotated[Literal["geometric", "gaussian"], typer.Option(help="Which ones it adds.")] = "geometric",
+    keep: Annotated[int, typer.Option(min=1, max=1024, help="Beginnings that go on to the next byte.")] = 256,
+    trust: Annotated[Literal["shuffler", "users"], typer.Option(help="Who makes dummies.")] = "shuffler",
+    dummies: Annotated[
+        Literal["geometric", "gaussian", "sparse"], typer.Option(help="Which ones the shuffler adds.")
+    ] = "geometric",
     out: Annotated[Path | None, typer.Option(help="Write the configuration of such a rehearsal.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Which strings a search without a list of candidates finds: how many people must hold one.
 
-    The shuffler is trusted with the noise: its dummies hide exact counts, and no string is found that nobody holds.
+    The shuffler or people are trusted with the noise, as their dummies hide exact counts. Where numbers of dummies
+    have an end (geometric, gaussian) no string is found that nobody holds; releases take no others.
     What is planned is what `run` does with [strings].
 
     Example: dovetail plan-strings --n 100000 --epsilon 1 --levels 8
     """
-    from dovetail.account.dummies import dummies_for_rounds
-    from dovetail.core.verdict import Promise, judge, numbered, warnings_of
-    from dovetail.job.strings import smallest_share
+    import numpy as np
 
-    terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "levels": levels, "dummies": dummies}
-    shares = {chance: smallest_share(n=n, wanted=chance, **terms) for chance in CHANCES}
-    reach = dummies_for_rounds(k=2, epsilon=epsilon, delta=delta, rounds=1, law=dummies).reach
+    from dovetail.core.noise import NOISES, People
+    from dovetail.core.verdict import Promise, judge, numbered, warnings_of
+    from dovetail.job.strings import least_share, section_of, threshold_of, widest
+
+    terms: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "levels": levels, "keep": keep, "trust": trust, "dummies": dummies,
+    }  # fmt: skip
+    asked = section_of(**terms)
+    shares = {chance: least_share(asked, n, wanted=chance) for chance in CHANCES}
+    (noise, symbols), bounded = widest(asked, n), NOISES[asked.noise].bounded
+    threshold = math.ceil(threshold_of(noise, symbols, n // levels))
+    added = 257 * noise.expected(np.zeros(symbols), People(n // levels)).counts[0]
     if out is not None:
         write_text(out, _config(terms), force=force)
-    promise = Promise(epsilon, delta)
-    verdict = judge(Promise(math.inf), shuffler=promise, people=promise, n=n)
+    promise = Promise(epsilon, 0.0 if asked.dummies == "sparse" else delta)
+    hidden = promise if trust == "shuffler" else None
+    verdict = judge(Promise(math.inf), shuffler=hidden, people=promise, n=n if hidden else n // levels)
     document = {
         "schema_version": 1, "verdict": verdict.document(),
-        "n": n, **terms, "trust": "shuffler", "group": n // levels, "threshold": reach + 1,
+        "n": n, **terms, "group": n // levels, "threshold": threshold,
         "found": [{"chance": chance, "share": share, "people": share * n} for chance, share in shares.items()],
-        "dummies_a_beginning": 257 * reach,
+        "beginnings": symbols // 257, "dummies_a_beginning": round(added),
         "files": {"config": {"value": None, "reason": "name a file with --out"} if out is None else str(out)},
     }  # fmt: skip
     rows = {
@@ -531,13 +544,14 @@ def _plan_strings(
         for chance, share in shares.items()
     }
     rows |= {
-        "never found": "a string that nobody holds",
+        "never found" if bounded else "found with 5%, at most": "a string that nobody holds",
         "protection": verdict.sentence(),
-        **numbered(warnings_of(delta, n)),
-        "promise": f"ε = {upward(epsilon)} with δ = {upward(delta)} for the whole search; the shuffler makes "
-        "the noise",
-        "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {reach + 1} reports",
-        "messages": f"1 a person, and {257 * reach:,} dummies for each beginning that goes on",
+        **numbered(warnings_of(promise.delta, n)),
+        "promise": f"ε = {upward(epsilon)} with δ = {upward(promise.delta)} for the whole search; "
+        f"{'the shuffler makes' if hidden else 'people make'} the noise",
+        "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {threshold} reports",
+        "beginnings": f"{symbols // 257:,} go on, at most",
+        "messages": f"1 a person, and {round(added):,} dummies for each beginning that goes on",
     }  # fmt: skip
     show(document, Facts(f"Strings of {n:,} people", rows), as_json=as_json)
 
@@ -546,7 +560,7 @@ def _config(terms: dict[str, Any]) -> str:
     return (
         'schema_version = 1\nmode = "rehearsal"\n\n[data]\npath = "table.csv"    # a row for each person\n'
         'person = "name"       # a hash of it says which byte she is asked for\nprivate = "string"\n\n'
-        '[strings]\ntrust = "shuffler"\n' + "".join(f"{name} = {value!r}\n" for name, value in terms.items())
+        "[strings]\n" + "".join(f"{name} = {value!r}\n" for name, value in terms.items())
     )
 
 

@@ -285,6 +285,13 @@ class Noise(Declared):
         """The noise of one of the symbols that a person sends, of its list alone where lists differ."""
         return self
 
+    def null_law(self, people: People) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Law of the estimated count of an answer that nobody gives: values in even steps, ascending, and masses.
+
+        All of it where the noise is `bounded`; else without what is rarer than 1e-15.
+        """
+        raise UnsupportedError(f"{self.label}: no law of the count of an answer without people is known.")
+
     def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         """How far counts (k,) are off where so many people gave each answer: for tests that simulate a release."""
         raise UnsupportedError(f"{self.label}: how far counts are off depends on what people hold.")

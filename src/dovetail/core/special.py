@@ -4,7 +4,7 @@ Differences of `lgamma` lose half the digits at large counts, and `scipy.special
 the saddle-point form and `betainc` keep them. What is measured here is measured again by the tests.
 """
 
-from math import exp, sqrt
+from math import ceil, exp, floor, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,19 @@ def bernstein_reach(variance: float, log_odds: float) -> float:
     Bernstein's inequality: Boucheron, Lugosi, Massart (2013), Concentration Inequalities, Theorem 2.10.
     """
     return log_odds / 3.0 + sqrt(log_odds**2 / 9.0 + 2.0 * variance * log_odds)
+
+
+def binomial_law(n: int, p: float) -> tuple[Reals, Reals]:
+    """Numbers of successes in even steps, and their probabilities: without what is rarer than 1e-18 on either side.
+
+    >>> successes, masses = binomial_law(2, 0.5)
+    >>> successes.tolist(), masses.round(6).tolist()
+    ([0.0, 1.0, 2.0], [0.25, 0.5, 0.25])
+    """
+    reach = bernstein_reach(n * p * (1.0 - p), 18.0 * log(10.0))
+    first, last = max(0, floor(n * p - reach)), min(n, ceil(n * p + reach))
+    numbers = np.arange(first, last + 1, dtype=np.float64)
+    return numbers, binomial_pmf(numbers, n, p)
 
 
 def gaussian_delta(epsilon: float, *, mu: float) -> Bracket:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.entropy import KeyedEntropy
-from dovetail.core.errors import ConfigError, OutputError, UnsupportedError
+from dovetail.core.errors import ConfigError, OutputError, ParameterError, UnsupportedError
 from dovetail.core.keyed_hash import hashes_of
 from dovetail.engine.job import survey_of
 from dovetail.engine.passes import Census, by_part
@@ -132,7 +132,7 @@ def _about_strings() -> Iterator[None]:
     """Refuse in the name of [strings] what cannot be searched."""
     try:
         yield
-    except UnsupportedError as error:
+    except (ParameterError, UnsupportedError) as error:
         raise ConfigError(f"[strings] {error}") from None
 
 
@@ -174,7 +174,7 @@ class StringsRun(Run):
     def fit(self, census: Census) -> None:
         sizes = self._sizes(census)
         with _about_strings():
-            refuse_small(sizes)
+            refuse_small(sizes, self._strings)
             if self.asked.mode == "release":
                 promise_of_dummies(sizes, self._strings)
 
@@ -245,9 +245,8 @@ class StringsRun(Run):
             retried.append(found.retried)
             return np.array(counted["tally"])
 
-        asked = self._strings.model_dump(exclude={"levels"})
         with _about_strings():
-            answer = search_levels(self._sizes(table.census), ask, **asked)
+            answer = search_levels(self._sizes(table.census), ask, self._strings)
         drawn = {"partitions": len(retried), "retried": sum(retried), "computational": "AES-256"}
         return answer, {**self.engine.describe(), **drawn}
 

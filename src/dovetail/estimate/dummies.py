@@ -400,15 +400,24 @@ class KeptCounts:
 
     @cached_property
     def _dummies(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Numbers of dummies, and how likely each is."""
-        from scipy.special import gammaln
+        return geometric_sums(self.more, self.times)
 
-        mean = self.times * self.more / (1.0 - self.more)
-        wide = 64.0 * math.log(2.0) / -math.log(self.more) + 14.0 * math.sqrt(mean / (1.0 - self.more))
-        z = np.arange(max(0, math.floor(mean - wide)) if self.times > 1 else 0, math.ceil(mean + wide) + 1)
-        logs = gammaln(z + self.times) - gammaln(self.times) - gammaln(z + 1.0)
-        masses = np.exp(logs + self.times * math.log1p(-self.more) + z * math.log(self.more))
-        return z, masses / math.fsum(masses)  # logs of large numbers have an error that all of them share
+
+def geometric_sums(more: float, times: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers of sparse dummies of so many combinations together, and how likely each is: without those below 2^-64.
+
+    >>> numbers, masses = geometric_sums(0.5, 1)
+    >>> numbers[:3].tolist(), masses[:3].round(6).tolist()
+    ([0, 1, 2], [0.5, 0.25, 0.125])
+    """
+    from scipy.special import gammaln
+
+    mean = times * more / (1.0 - more)
+    wide = 64.0 * math.log(2.0) / -math.log(more) + 14.0 * math.sqrt(mean / (1.0 - more))
+    z = np.arange(max(0, math.floor(mean - wide)) if times > 1 else 0, math.ceil(mean + wide) + 1)
+    logs = gammaln(z + times) - gammaln(times) - gammaln(z + 1.0)
+    masses = np.exp(logs + times * math.log1p(-more) + z * math.log(more))
+    return z, masses / math.fsum(masses)  # logs of large numbers have an error that all of them share
 
 
 def _binomial_at_most(h: Any, m: Any, p: Any) -> NDArray[np.float64]:

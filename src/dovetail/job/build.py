@@ -174,7 +174,7 @@ def _combined(settings: RunConfig, own: Sequence[OpenAnswers | OpenNumbers], *, 
     promise = settings.promise
     k = prod(one.points if isinstance(one, OpenNumbers) else one.k for one in own)
     try:
-        dummies = _dummies(promise, k, honest=n if promise.honest is None else promise.honest)
+        dummies = list_dummies(promise, k, honest=n if promise.honest is None else promise.honest)
         made = noise_of(OpenAnswers(k), dummies, rounds=promise.rounds)
         assert isinstance(made, DummyNoise)
     except ParameterError as error:
@@ -260,12 +260,12 @@ def build_dummies(settings: RunConfig, question: Question, *, n: int, chance: fl
                 weights=question.precisions, epsilon=epsilon, delta=promise.delta, rounds=promise.rounds
             )
             return SeveralDummies(message.laws, question.lists)
-        return _dummies(promise, question.domain["k"], honest=honest, symbols=question.symbols)
+        return list_dummies(promise, question.domain["k"], honest=honest, symbols=question.symbols)
     except ParameterError as error:
         raise ConfigError(f"[promise] {error}") from None
 
 
-def _dummies(promise: PromiseSection, k: int, *, honest: int, symbols: int = 1) -> AnyDummies:
+def list_dummies(promise: PromiseSection, k: int, *, honest: int, symbols: int = 1) -> AnyDummies:
     """Dummies of k answers, of which each person sends so many `symbols`."""
     assert promise.epsilon is not None
     epsilon, delta = promise.epsilon, promise.delta

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 from dovetail.account.compose import CHANGES, WORD
 from dovetail.core.checks import nearest
 from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.noise import NOISES
 from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.registry import Declared, Registry
 from dovetail.core.stages import ATTACKS, RANDOMIZERS, SHUFFLERS, Randomizer
@@ -460,21 +461,29 @@ class StringsSection(Section):
     """Which strings do many people hold? Disjoint groups of people are asked for one byte more each.
 
     `epsilon` and `delta` are of the whole search. `trust`: "shuffler", whose dummies hide exact counts, so that no
-    string is found that nobody holds, or "local", every person's own report. `dummies` of the shuffler: "geometric",
-    or "gaussian". `levels` bytes of a string are asked for, and `keep` beginnings go on to the next level.
+    string is found that nobody holds, "users", who send dummies themselves, or "local", every person's own report.
+    `dummies` of the shuffler: "geometric", "gaussian", or "sparse", which can pass for a string, as those of people
+    can. `levels` bytes of a string are asked for, and `keep` beginnings go on to the next level, with dummies of
+    people no more than these hide.
     """
 
     epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
-    trust: Literal["shuffler", "local"] = "shuffler"
-    dummies: Literal["geometric", "gaussian"] = "geometric"
+    trust: Literal["shuffler", "local", "users"] = "shuffler"
+    dummies: Literal["geometric", "gaussian", "sparse"] = "geometric"
     levels: Annotated[int, Field(ge=1, le=64)] = 8
     keep: Annotated[int, Field(ge=1, le=1024)] = 256
 
     @property
     def noise(self) -> str:
         """The name of the noise that it asks for."""
-        return self.trust if self.dummies == "geometric" else self.dummies
+        return self.promise.noise
+
+    @property
+    def promise(self) -> PromiseSection:
+        """What it says of the noise, as other questions say it; every person's own promises by itself."""
+        epsilon = None if self.trust == "local" else self.epsilon
+        return PromiseSection(trust=self.trust, epsilon=epsilon, delta=self.delta, dummies=self.dummies)
 
     def refuse_others(self, given: set[str], data: Any, *, release: bool) -> None:
         """ValueError for what does not go with strings."""
@@ -488,11 +497,12 @@ class StringsSection(Section):
             raise ValueError(
                 "[strings] asks groups of people by a hash of their names: name their column as `person`"
             )
-        if self.trust == "local" and self.dummies != "geometric":
+        if self.trust != "shuffler" and self.dummies != "geometric":
             raise ValueError('[strings] `dummies` go with `trust` = "shuffler", which adds them: remove one of them')
-        if release and self.trust == "local":
+        if release and not NOISES[self.noise].bounded:
             raise ValueError(
-                'a release of strings needs [strings] trust = "shuffler": local noise finds strings that nobody holds'
+                'a release of strings needs [strings] trust = "shuffler" with dummies = "geometric" or "gaussian": '
+                "other noise finds strings that nobody holds"
             )
 
 

@@ -6,34 +6,39 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf, sqrt
 from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dovetail.account.accountant import Accountant
-from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.dummies import dummies_for_rounds, dummies_guarantee
-from dovetail.core.checks import privacy_budget, share, whole, word
+from dovetail.account.dummies import most_values
+from dovetail.core.checks import privacy_budget, refuse, share, whole, word
+from dovetail.core.display import counted
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import ConfigError, DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
+from dovetail.core.estimate import Tally as Counted
 from dovetail.core.extras import pl
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.keyed_hash import hashes_of
 from dovetail.core.missing import Missing
+from dovetail.core.noise import NOISES, Noise, People
 from dovetail.core.progress import Progress
+from dovetail.job.build import list_dummies
+from dovetail.job.collection import noise_of
 from dovetail.job.config import RunConfig, StringsSection
 from dovetail.job.evaluate import LEVEL, gaps_and_outliers, order_evaluation, shares_of
 from dovetail.job.rehearse import ReleasedTable, report_of
 from dovetail.ledger.releases import ReleaseLedger, ReleaseRequest, everybody
+from dovetail.noise.local import Local
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.sampling.open_reports import OpenAnswers
 from dovetail.report.document import Estimates, Evaluation, PrivacyReport
 from dovetail.report.number_format import percent, upward
-from dovetail.shuffle.sampling.dummies import Dummies, GaussianDummies
 from dovetail.shuffle.uniform import Uniform
 from dovetail.table.reader import Survey, canonical, read_survey
 from dovetail.table.spelling import names_of
@@ -44,7 +49,9 @@ from dovetail.table.spelling import names_of
 END = 256  # the symbol after the last byte of a string
 MOST_EPSILON0 = 30.0
 _PUBLIC = b"dovetail level"  # key of a hash that anybody can compute
-FALSE_ALARMS = 0.05  # a level, on average, where the noise is not bounded
+TRUSTED = ("shuffler", "users", "local")
+LAWS = ("geometric", "gaussian", "sparse")
+FALSE_ALARMS = 0.05  # a level, on average at most, where the noise is not bounded
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class FrequentString:
     complete : bool
     share, standard_error : float
         Among the people who were asked for all of it; biased upwards, as only large estimates are kept. The error is
-        that of the noise.
+        that of the noise, at the count that was found.
     asked : int
         These people: of all groups that are asked for as many bytes as the string has, and its end.
     """
@@ -84,12 +91,30 @@ class FrequentStrings:
 Tally = NDArray[np.float64]  # (symbols,), whole numbers
 
 
+def symbols_of(open_: int, ended: int = 0) -> int:
+    """Answers of a level with so many beginnings, and strings that ended before."""
+    return 257 * open_ + ended + 1
+
+
+def threshold_of(noise: Noise, symbols: int, n: int) -> float:
+    """The least count that goes on: with an end of the noise what nobody's symbol can reach, else rarely reaches.
+
+    Of all symbols that none of n people holds, `FALSE_ALARMS` reach it on average, at most.
+    """
+    counts, masses = noise.null_law(People(n))
+    if noise.bounded:
+        return float(counts[-1]) + 1.0
+    beyond = np.append(np.cumsum(masses[::-1])[::-1], 0.0)  # the chance of each count, or more
+    step = float(counts[1] - counts[0])
+    return float(counts[0]) + step * int(np.argmax(beyond * symbols <= FALSE_ALARMS))
+
+
 @final
 @dataclass(frozen=True)
 class Level:
     """Question to one group of people: the next byte of the beginnings that are left, or which string ended before.
 
-    A fold: tallies of parts of the group add, in any order; the noise of the shuffler is added to the sum, once.
+    A fold: tallies of parts of the group add, in any order; what the shuffler adds comes to the sum, once.
 
     Parameters
     ----------
@@ -99,35 +124,44 @@ class Level:
         People of the group.
     open, ended : tuples of bytes
         Beginnings, and strings that ended before.
-    noise : Dummies, GaussianDummies or KRR
+    noise : Noise
+        Of an answer to the question: a child of each beginning, a string that ended, or any other one.
     """
 
     number: int
     n: int
     open: tuple[bytes, ...]
     ended: tuple[bytes, ...]
-    noise: Dummies | GaussianDummies | KRR
+    noise: Noise
+
+    @property
+    def symbols(self) -> int:
+        """Answers that may be given."""
+        return symbols_of(len(self.open), len(self.ended))
 
     def tally(self, texts: Sequence[str], rng: Entropy) -> Tally:
-        """How often these people send each symbol."""
+        """How often each symbol comes from these people, as the shuffler hands it on."""
+        if not texts:
+            return np.zeros(self.symbols)
         places = {prefix: place for place, prefix in enumerate(self.open)}
         ends = {text: 257 * len(self.open) + place for place, text in enumerate(self.ended)}
         other = 257 * len(self.open) + len(self.ended)
         held = [_symbol(text.encode(), self.number, places, ends, other) for text in texts]
-        sent = np.array(held, dtype=np.int64)
-        if isinstance(self.noise, KRR) and held:
-            sent = self.noise.randomize(sent, rng)
-        return np.bincount(sent, minlength=other + 1).astype(np.float64)
+        reports = self.noise.randomize(np.array(held, dtype=np.int64), People(len(texts)), rng)
+        own = [kept for _, kept in self.noise.messages(reports, rng)]
+        return self._count(np.concatenate([*own, self.noise.beside(len(texts), rng)[1]]))
 
     def complete(self, tally: Tally, rng: Entropy) -> Tally:
         """The tally of the whole batch, with what the shuffler adds."""
-        return tally if isinstance(self.noise, KRR) else tally + self.noise.tally(self.noise.drawn(rng))
+        return tally + self._count(self.noise.added(rng))
 
-    def counts(self, tally: Tally) -> Tally:
-        """Unbiased numbers of people behind each symbol of the whole batch."""
-        if isinstance(self.noise, KRR):
-            return np.asarray(self.n * self.noise.invert(tally, self.n))
-        return self.noise.counts_of(tally)
+    def _count(self, symbols: NDArray[Any]) -> Tally:
+        return np.bincount(symbols, minlength=self.symbols).astype(np.float64)
+
+    def counts(self, tally: Tally) -> tuple[Tally, NDArray[np.float64]]:
+        """Unbiased numbers of people behind each symbol of the whole batch, and their standard deviations."""
+        found = self.noise.shares(Counted(tally, round(tally.sum())), People(self.n))
+        return self.n * found.value, self.n * found.standard_error
 
     def key(self, symbol: int) -> tuple[bytes, bool]:
         """The beginning or, with True, the whole string that a symbol stands for."""
@@ -137,18 +171,9 @@ class Level:
         return (prefix, True) if byte == END else (prefix + bytes([byte]), False)
 
     @property
-    def error(self) -> float:
-        """Standard deviation of the count of a symbol that nobody holds."""
-        if isinstance(self.noise, KRR):
-            return sqrt(self.n * float(self.noise.variance(np.eye(1, self.noise.k, 1)[0])[0]))
-        return sqrt(self.noise.variance)
-
-    @property
     def threshold(self) -> float:
-        """Dummies: what nobody's symbol can reach. Local noise: rarely reached."""
-        if isinstance(self.noise, KRR):
-            return float(-ndtri(FALSE_ALARMS / self.noise.k)) * self.error
-        return self.noise.reach + 1.0
+        """As `threshold_of`."""
+        return threshold_of(self.noise, self.symbols, self.n)
 
 
 @dataclass(frozen=True)
@@ -177,8 +202,8 @@ def find_frequent_strings(
     *,
     epsilon: float,
     delta: float = 1e-6,
-    trust: Literal["shuffler", "local"] = "shuffler",
-    dummies: Literal["geometric", "gaussian"] = "geometric",
+    trust: Literal["shuffler", "local", "users"] = "shuffler",
+    dummies: Literal["geometric", "gaussian", "sparse"] = "geometric",
     levels: int = 8,
     keep: int = 64,
     rng: Entropy | None = None,
@@ -187,8 +212,9 @@ def find_frequent_strings(
 
     A public hash of a person's name puts her into one of `levels` groups. Group l is asked for the first l bytes of
     her string (UTF-8, and a mark after the last one); the candidates are the children of the at most `keep` prefixes
-    that group l - 1 has left over, all others count as "other". With dummies of the shuffler a prefix is kept from
-    tau = s + 1 people on, which the noise alone never reaches: **no string is found that nobody holds.**
+    that group l - 1 has left over, all others count as "other". With dummies of the shuffler that have an end a
+    prefix is kept from tau = s + 1 people on, which the noise alone never reaches: **no string is found that nobody
+    holds.** Behind other noise tau is reached, by its law, for at most .05 of all symbols that nobody holds.
 
     The promise is that of one level, not the sum of all: a person is in one group, whatever she holds; earlier levels
     do not depend on her, later ones see her through the prefixes that were kept.
@@ -199,15 +225,16 @@ def find_frequent_strings(
         Names must not depend on strings, and each person has one.
     epsilon, delta : float
         Of the whole transcript, about one person's string.
-    trust : "shuffler" or "local"
-        Dummies of the shuffler, or k-ary randomized response by everybody. Local noise finds false strings, about one
-        prefix in twenty levels, and needs far more people.
-    dummies : "geometric" or "gaussian"
+    trust : "shuffler", "users" or "local"
+        Dummies of the shuffler, dummies of people, or k-ary randomized response by everybody. The latter two find a
+        false string in one search of twenty at most, and need far more people.
+    dummies : "geometric", "gaussian" or "sparse"
         Of the shuffler. A search is one release, of which geometric ones hide less: Gaussian ones have a larger s.
+        Sparse ones have no end and no delta: false strings are found as behind those of people.
     levels : int, 1 to 64
         Bytes that a string is asked for; longer ones are found as their beginning.
     keep : int, 1 to 1024
-        Prefixes that go on to the next level.
+        Prefixes that go on to the next level; with dummies of people no more than those of the next group hide.
 
     Raises
     ------
@@ -216,7 +243,7 @@ def find_frequent_strings(
     DataError
         For a name that occurs twice, and for what are no pairs of texts.
     UnsupportedError
-        For a group of fewer than two people.
+        For a group of fewer than two people, or of too few to hide a byte among a dummy each.
 
     Examples
     --------
@@ -230,30 +257,38 @@ def find_frequent_strings(
     ------
     docs/theory/accuracy.md, section D.
     """
-    rng, wanted = entropy_or_system(rng), privacy_budget("epsilon", epsilon)
-    depth, most = whole("levels", levels, least=1, most=64), whole("keep", keep, least=1, most=1024)
-    word("trust", trust, ("shuffler", "local"), '"shuffler" or "local"')
-    word("dummies", dummies, ("geometric", "gaussian"), '"geometric" or "gaussian"')
-    if trust == "local" and dummies != "geometric":
-        raise ParameterError('`dummies` go with `trust` = "shuffler", which adds them.')
-    groups = _groups(people, depth)
+    rng = entropy_or_system(rng)
+    asked = section_of(epsilon=epsilon, delta=delta, trust=trust, dummies=dummies, levels=levels, keep=keep)
+    groups = _groups(people, asked.levels)
 
     def ask(level: Level) -> Tally:
         return level.complete(level.tally(groups[level.number], rng), rng)
 
-    sizes = [len(group) for group in groups]
-    return search_levels(sizes, ask, epsilon=wanted, delta=delta, trust=trust, dummies=dummies, keep=most)
+    return search_levels([len(group) for group in groups], ask, asked)
 
 
-def search_levels(
-    sizes: Sequence[int], ask: Callable[[Level], Tally], *, epsilon: float, delta: float, trust: str, dummies: str,
-    keep: int,
-) -> FrequentStrings:  # fmt: skip
+def section_of(*, epsilon: float, delta: float, trust: str, dummies: str, levels: int, keep: int) -> StringsSection:
+    """The section [strings] of these terms; ParameterError for any that are outside their ranges."""
+    if not share("delta", delta) > 0.0:
+        raise refuse("delta", "above 0", delta)
+    if word("trust", trust, TRUSTED, '"shuffler", "users" or "local"') != "shuffler" and dummies != "geometric":
+        raise ParameterError('`dummies` go with `trust` = "shuffler", which adds them.')
+    return StringsSection(
+        epsilon=privacy_budget("epsilon", epsilon),
+        delta=delta,
+        trust=trust,  # type: ignore[arg-type]
+        dummies=word("dummies", dummies, LAWS, '"geometric", "gaussian" or "sparse"'),  # type: ignore[arg-type]
+        levels=whole("levels", levels, least=1, most=64),
+        keep=whole("keep", keep, least=1, most=1024),
+    )
+
+
+def search_levels(sizes: Sequence[int], ask: Callable[[Level], Tally], asked: StringsSection) -> FrequentStrings:
     """The search of `find_frequent_strings` over groups of so many people.
 
     `ask` is called for one level after the other and returns the tally of its whole batch, wherever that is drawn.
     """
-    refuse_small(sizes)
+    refuse_small(sizes, asked)
     thresholds, promises = list[float](), list[CentralDP]()
     kept: dict[tuple[bytes, bool], _Count] = {(b"", False): _Count()}
     for number, n in enumerate(sizes):
@@ -261,16 +296,17 @@ def search_levels(
             break  # nothing is left to ask for
         open_ = tuple(prefix for prefix, complete in kept if not complete)
         ended = tuple(prefix for prefix, complete in kept if complete)
-        noise, promise = _noise(257 * len(open_) + len(ended) + 1, n, epsilon, delta, trust, dummies)
+        noise = noise_at(asked, symbols_of(len(open_), len(ended)), n)
         level = Level(number, n, open_, ended, noise)
-        counts, tau = level.counts(ask(level)), level.threshold
-        best = np.argsort(-counts[:-1], kind="stable")[:keep]
+        (counts, errors), tau = level.counts(ask(level)), level.threshold
+        most = asked.keep if number + 1 == len(sizes) else beginnings_at(asked, sizes[number + 1])
+        best = np.argsort(-counts[:-1], kind="stable")[:most]
         before, kept = kept, {}
-        for symbol in best[counts[best] >= tau].tolist():
+        for symbol in best[counts[best] >= tau - 0.5].tolist():  # counts are whole steps of 1 or more apart
             key = level.key(symbol)
-            kept[key] = before.get(key, _Count()).plus(float(counts[symbol]), n, level.error)
+            kept[key] = before.get(key, _Count()).plus(float(counts[symbol]), n, float(errors[symbol]))
         thresholds.append(tau)
-        promises.append(promise)
+        promises.append(promise_at(asked, noise, n))
     found = tuple(
         FrequentString(prefix.decode("utf-8", errors="replace"), complete, count.share, count.error, count.asked)
         for (prefix, complete), count in sorted(kept.items(), key=lambda item: -item[1].share)
@@ -280,15 +316,26 @@ def search_levels(
     return FrequentStrings(found, worst, tuple(sizes), tuple(thresholds))
 
 
-def refuse_small(sizes: Sequence[int]) -> None:
+def refuse_small(sizes: Sequence[int], asked: StringsSection) -> None:
     """UnsupportedError for a group that hides nobody."""
-    if min(sizes) < 2:
-        raise UnsupportedError(f"a group has {min(sizes)} people, who are hidden by nobody: ask for fewer levels.")
+    least = min(sizes)
+    if least < 2:
+        raise UnsupportedError(f"a group has {least} people, who are hidden by nobody: ask for fewer levels.")
+    if beginnings_at(asked, least) < 1:
+        raise UnsupportedError(
+            f"a group has {least:,} people, whose dummies hide fewer than the {symbols_of(1)} answers of a byte: ask "
+            "more people, for fewer levels, or with a larger epsilon."
+        )
+
+
+def sizes_of(names: pl.Series, levels: int) -> list[int]:
+    """People of each group."""
+    return [int(size) for size in np.bincount(levels_of(names, levels), minlength=levels)]
 
 
 def promise_of_dummies(sizes: Sequence[int], asked: StringsSection) -> CentralDP:
     """The guarantee of a search with dummies for each person: that of her one group, at worst."""
-    promises = [dummies_guarantee(dummies_of(asked), n=size, delta=asked.delta) for size in sizes]
+    promises = [promise_at(asked, noise_at(asked, symbols_of(1), size), size) for size in sizes]
     return max(promises, key=lambda one: one.epsilon)
 
 
@@ -322,20 +369,37 @@ def _symbol(text: bytes, level: int, places: dict[bytes, int], ends: dict[bytes,
     return 257 * place + (END if len(text) == level else text[level])
 
 
-def _noise(
-    symbols: int, n: int, epsilon: float, delta: float, trust: str, law: str
-) -> tuple[Dummies | GaussianDummies | KRR, CentralDP]:
-    """The noise of one level, and what it promises."""
-    if trust == "shuffler":
-        dummies = dummies_for_rounds(k=symbols, epsilon=epsilon, delta=delta, rounds=1, law=law)
-        return dummies, dummies_guarantee(dummies, n=n, delta=delta)
+def noise_at(asked: StringsSection, symbols: int, n: int) -> Noise:
+    """The noise of a group of n people, each of whom sends one of so many symbols."""
+    if asked.trust != "local":
+        return noise_of(OpenAnswers(symbols), list_dummies(asked.promise, symbols, honest=n))
+    return Local(KRR(symbols, _hidden_epsilon(asked.epsilon, asked.delta, symbols, n)))
+
+
+@lru_cache(maxsize=256)
+def _hidden_epsilon(epsilon: float, delta: float, symbols: int, n: int) -> float:
+    """The largest epsilon0 of k-ary randomized response that a group hides."""
     low, high = max_epsilon(epsilon=epsilon, n=n, delta=delta), MOST_EPSILON0
-    while high - low > 1e-3 * high:  # the largest epsilon0 that the group hides
+    while high - low > 1e-3 * high:
         middle = 0.5 * (low + high)
         enough = Accountant(KRR(symbols, middle), n=n).epsilon(delta) <= epsilon
         low, high = (middle, high) if enough else (low, middle)
-    krr = KRR(symbols, low)
-    return krr, amplify(krr, n=n, delta=delta)
+    return low
+
+
+def promise_at(asked: StringsSection, noise: Noise, n: int) -> CentralDP:
+    """What the noise of a group of n people promises each of them."""
+    promise = noise.central(Uniform(n), People(n), delta=asked.delta)
+    assert isinstance(promise, CentralDP)  # two people or more are mixed evenly
+    return promise
+
+
+def beginnings_at(asked: StringsSection, n: int) -> int:
+    """How many beginnings go on to a group of n people, whose own dummies hide so many answers at most."""
+    if asked.trust != "users":
+        return asked.keep
+    hidden = most_values(epsilon=asked.epsilon, delta=asked.delta, honest=n)
+    return min(asked.keep, (hidden - 1) // (symbols_of(1) - 1))
 
 
 # How frequent a string has to be for a search to find it.
@@ -344,62 +408,71 @@ def _noise(
 _STEPS = 60
 
 
-def recall_of(held: float, *, n: int, levels: int, dummies: Dummies | GaussianDummies) -> float:
-    r"""Chance that a string which a share of the people hold is found, with dummies of the shuffler.
+def recall_of(held: float, *, n: int, levels: int, noise: Noise, symbols: int = 2) -> float:
+    r"""Chance that a string which a share of the people hold is found.
 
-    .. math:: \prod_{l=1}^{L} \Pr[\mathrm{Bin}(n_l, f) + N \ge s + 1], \qquad n_l = \lfloor n / L \rfloor
+    .. math:: \prod_{l=1}^{L} \Pr[\mathrm{Bin}(n_l, \beta f) / \beta + N \ge \tau], \qquad n_l = \lfloor n / L \rfloor
 
-    As long as no more than `keep` other beginnings are as frequent. N is the noise of the dummies, at most s.
+    As long as no more than `keep` other beginnings are as frequent. N is the noise of an answer that nobody gives, of
+    `symbols` at most, and beta the chance that a report is kept, and true.
     """
-    noise, weights = dummies.noise.error_law(1.0)
+    size = n // levels
+    counts, masses = noise.null_law(People(size))
+    kept = 1.0 / float(counts[1] - counts[0])  # one report more is so many people more
+    needed = np.rint((threshold_of(noise, symbols, size) - counts) * kept)
     from scipy.stats import binom  # half a second
 
-    found = weights @ binom.sf(dummies.reach - noise, n // levels, held)
-    return float(found**levels)
+    return float(masses @ binom.sf(needed - 1.0, size, kept * held)) ** levels
 
 
 def smallest_share(
-    *, n: int, epsilon: float, delta: float, levels: int, wanted: float = 0.95, dummies: str = "geometric"
-) -> float:
-    """Smallest share of the people that is found with chance `wanted`.
+    *, n: int, epsilon: float, delta: float, levels: int, wanted: float = 0.95, dummies: str = "geometric",
+    trust: str = "shuffler", keep: int = 256,
+) -> float:  # fmt: skip
+    """Smallest share of the people that is found with chance `wanted`, if its beginnings are among those that go on.
 
     Raises
     ------
     ParameterError
         For parameters outside their ranges.
     UnsupportedError
-        Where even a string that everybody holds is found more rarely.
+        Where even a string that everybody holds is found more rarely, and for groups that hide nobody.
 
     Examples
     --------
     >>> 3.4e-4 < smallest_share(n=1_000_000, epsilon=1.0, delta=1e-6, levels=8) < 3.8e-4
     True
     """
-    people, depth = whole("n", n, least=2), whole("levels", levels, least=1, most=64)
-    added = dummies_for_rounds(k=2, epsilon=epsilon, delta=delta, rounds=1, law=dummies)
-    chance = share("wanted", wanted)
-    if recall_of(1.0, n=people, levels=depth, dummies=added) < chance:
+    people = whole("n", n, least=2)
+    asked = section_of(epsilon=epsilon, delta=delta, trust=trust, dummies=dummies, levels=levels, keep=keep)
+    return least_share(asked, people, wanted=share("wanted", wanted))
+
+
+def least_share(asked: StringsSection, n: int, *, wanted: float = 0.95) -> float:
+    """`smallest_share` of a configuration."""
+    noise, symbols = widest(asked, n)
+
+    def enough(held: float) -> bool:
+        return recall_of(held, n=n, levels=asked.levels, noise=noise, symbols=symbols) >= wanted
+
+    if not enough(1.0):
         raise UnsupportedError(
-            f"even a string that all {people:,} people hold is found with less than {chance:g}: use fewer levels, a "
+            f"even a string that all {n:,} people hold is found with less than {wanted:g}: use fewer levels, a "
             "larger epsilon or more people."
         )
     low, high = math.log(1e-12), 0.0  # of the share
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        enough = recall_of(math.exp(middle), n=people, levels=depth, dummies=added) >= chance
-        low, high = (low, middle) if enough else (middle, high)
+        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 
-def dummies_of(asked: StringsSection) -> Dummies | GaussianDummies:
-    """Those of any two symbols."""
-    return dummies_for_rounds(k=2, epsilon=asked.epsilon, delta=asked.delta, rounds=1, law=asked.dummies)
-
-
-def least_share(asked: StringsSection, n: int) -> float:
-    """`smallest_share` of a configuration."""
-    terms = asked.model_dump(include={"epsilon", "delta", "levels", "dummies"})
-    return smallest_share(n=n, **terms)
+def widest(asked: StringsSection, n: int) -> tuple[Noise, int]:
+    """The noise of a group of the n people that is asked of as many beginnings as may be, and its symbols."""
+    size = n // asked.levels
+    refuse_small([size], asked)
+    symbols = symbols_of(beginnings_at(asked, size) if asked.levels > 1 else 1)
+    return noise_at(asked, symbols, size), symbols
 
 
 # What a report on strings says: shares of those that were found, what is assumed, and what each step promises.
@@ -408,12 +481,19 @@ def least_share(asked: StringsSection, n: int) -> float:
 OTHERS = "(all other strings)"
 NO_LIST = Missing("answers are strings without a list of categories")
 NOT_LOCAL = "no local noise: shuffler and analyst together read every answer"
-STRINGS = "Strings are asked for byte by byte: each person is in one of {levels} groups, by a hash of her name."
+STRINGS = (
+    "Strings are asked for byte by byte: each person is in one of {levels} groups, by a hash of her name, which must "
+    "not depend on her string. She hides in her group alone; the smallest has {least:,} people."
+)
 NONE_FALSE = (
     "A string that is found is held by somebody: a beginning is kept from {tau:g} reports on, which the dummies "
     "alone never reach. (If nobody among those who answer lies.)"
 )
-SOME_FALSE = "Local noise finds beginnings that nobody holds, about one in twenty levels, and their continuations."
+SOME_FALSE = (
+    "{label} can pass for a string: with 5% probability at most a search finds one that nobody holds. A beginning "
+    "goes on from a count on that the noise alone reaches for any answer of a level with 5% at most."
+)
+FEWER = "Dummies of people hide {most} in a group of so many: no more go on, where `keep` allows {keep:,}."
 BIASED = (
     "A share is counted in the groups that are asked for all bytes of the string, whose drawing is in its error, and "
     "biased upwards: only large estimates are kept."
@@ -427,15 +507,15 @@ class Search:
     found: list[FrequentString]
     local: LocalDP
     central: CentralDP
-    last: int
+    groups: tuple[int, ...]
     levels: int
 
     @classmethod
     def of(cls, answer: FrequentStrings, asked: StringsSection) -> Search:
         """The strings of a search that has ended."""
-        bare = asked.trust == "shuffler"
+        bare = asked.trust != "local"
         local = LocalDP(inf, source=NOT_LOCAL) if bare else LocalDP(answer.guarantee.colluding, source="one report")
-        return cls(list(answer.found), local, answer.guarantee, answer.groups[-1], asked.levels)
+        return cls(list(answer.found), local, answer.guarantee, answer.groups, asked.levels)
 
     @classmethod
     def recorded(cls, table: pl.DataFrame, sizes: Sequence[int], asked: StringsSection) -> Search:
@@ -498,19 +578,35 @@ def common_from(asked: StringsSection, n: int) -> float:
         return inf
 
 
+def _drawn_of_sum(shares: NDArray[np.float64], asked: NDArray[np.int64], groups: tuple[int, ...]) -> float:
+    r"""Squared error of the sum of shares by the drawing of groups, of which each is counted in some last ones.
+
+    .. math:: \sum_g n_g \Bigl[\sum_i f_i w_{ig}^2 - \bigl(\sum_i f_i w_{ig}\bigr)^2\Bigr], \qquad
+              w_{ig} = [g \text{ is asked for all of } i] / n_i
+    """
+    held = np.maximum(shares, 0.0)
+    held /= max(1.0, held.sum())
+    sizes = np.array(groups)
+    later = np.cumsum(sizes[::-1])[::-1]  # people of a group and of those that follow
+    worth = (later[:, None] <= asked) / asked
+    return float(sizes @ (np.square(worth) @ held - np.square(worth @ held)))
+
+
 def evaluation_of(search: Search, n: int, truth: Truth | None, provenance: str) -> Evaluation:
     shuffler = Uniform(n)
     lenses = ("attacks", "learnability", "sections")
     unmeasured: dict[str, Any] = {} if truth is None else dict.fromkeys(lenses, NO_LIST)
     noise = [one.standard_error for one in search.found]
     shares = np.array([one.share for one in search.found])
+    asked, last = np.array([one.asked for one in search.found]), search.groups[-1]  # some of everybody
+    drawn = np.append(
+        np.clip(shares * (1.0 - shares), 0.0, 0.25) / asked, _drawn_of_sum(shares, asked, search.groups)
+    )
+    error = np.sqrt(np.append(np.square(noise), np.sum(np.square(noise))) + drawn)
     shares = np.append(shares, 1.0 - shares.sum())
-    asked = np.array([one.asked for one in search.found] + [search.last])  # some of everybody
-    drawn = np.sqrt(np.clip(shares * (1.0 - shares), 0.0, 0.25) / asked)
-    error = np.hypot(np.append(noise, np.sqrt(np.sum(np.square(noise)))), drawn)
     labels = [one.text if one.complete else f"{one.text}..." for one in search.found] + [OTHERS]
     true = None if truth is None else [*(truth.held / n), 1.0 - sum(truth.held / n)]
-    estimate = Estimate(shares, error, search.last, error)
+    estimate = Estimate(shares, error, last, error)
     return Evaluation(
         shuffler=shuffler.name,
         local=search.local.drawn_from(provenance),
@@ -524,33 +620,39 @@ def evaluation_of(search: Search, n: int, truth: Truth | None, provenance: str) 
     )  # fmt: skip
 
 
-def assumptions_of(asked: StringsSection, n: int, truth: Truth | None) -> tuple[str, ...]:
+def assumptions_of(asked: StringsSection, search: Search, n: int, truth: Truth | None) -> tuple[str, ...]:
+    least, noise = min(search.groups), noise_told_of(asked, search)
     lines = [
-        STRINGS.format(levels=asked.levels),
-        "Each person sends exactly one report; names do not depend on strings.",
+        STRINGS.format(levels=asked.levels, least=least),
+        *noise.assumptions(People(least), delta=asked.delta, central=search.central),
     ]
-    if asked.trust == "shuffler":
-        lines.append(NONE_FALSE.format(tau=dummies_of(asked).reach + 1))
-        lines.append(
-            "The shuffler is trusted with the noise: it draws the dummies of every level once, tells nobody their "
-            "numbers, and the analyst sees the shuffled batches alone."
-        )
-        lines.append(_reach(asked, n))
+    if noise.bounded:
+        lines.append(NONE_FALSE.format(tau=threshold_of(noise, symbols_of(1), least)))
     else:
-        lines.append(SOME_FALSE)
-    lines.append(BIASED)
+        lines.append(SOME_FALSE.format(label=noise.label[0].upper() + noise.label[1:]))
+    most = beginnings_at(asked, least)
+    if most < asked.keep:
+        lines.append(FEWER.format(most=counted(most, "beginning"), keep=asked.keep))
+    lines += [_reach(asked, n, most), BIASED]
     return tuple(lines + ([] if truth is None else _measured(asked, n, truth)))
 
 
-def _reach(asked: StringsSection, n: int) -> str:
-    """From which share on a string is found."""
+def noise_told_of(asked: StringsSection, search: Search) -> Noise:
+    """The noise of the first byte in the smallest group; every person's own that of the level that spends most."""
+    if asked.trust == "local":
+        return Local(KRR(symbols_of(1), search.local.epsilon))
+    return noise_at(asked, symbols_of(1), min(search.groups))
+
+
+def _reach(asked: StringsSection, n: int, most: int) -> str:
+    """From which share on a string is found, of beginnings of which so many go on."""
     try:
         least = least_share(asked, n)
     except UnsupportedError as error:
         return str(error)[0].upper() + str(error)[1:]
     return (
         f"A string that {upward(100 * least)}% of the people hold is found with 95% probability, if its beginnings "
-        f"are among the {asked.keep:,} most frequent ones of their length."
+        f"are {f'among the {most:,}' if most > 1 else 'the'} most frequent ones of their length."
     )
 
 
@@ -568,11 +670,12 @@ def _measured(asked: StringsSection, n: int, truth: Truth) -> list[str]:
 
 
 def steps_of(asked: StringsSection, search: Search) -> tuple[dict[str, str], ...]:
-    bare = asked.trust == "shuffler"
+    bare, mixes = asked.trust != "local", NOISES[asked.noise].mixes.replace(" It ", " The shuffler ")
     return (
         {
             "stage": "randomize",
-            "what": "Each device sends the byte that it is asked for, under the analyst's key."
+            "what": "Each device sends the byte that it is asked for, under the analyst's key"
+            + (", and by chance a dummy beside." if asked.trust == "users" else ".")
             if bare
             else "Each device answers through k-ary randomized response, before anything is sent.",
             "guarantee": "no local promise" if bare else f"{upward(search.local.epsilon)}-local differential privacy",
@@ -580,8 +683,7 @@ def steps_of(asked: StringsSection, search: Search) -> tuple[dict[str, str], ...
         },
         {
             "stage": "shuffle",
-            "what": "Each group's batch is shuffled uniformly."
-            + (" The shuffler adds dummies of every answer." if bare else ""),
+            "what": f"Each group's batch is shuffled uniformly.{mixes}",
             "guarantee": f"({upward(search.central.epsilon)}, {upward(search.central.delta)}) for the whole search",
             "theorem": search.central.source,
         },
@@ -630,7 +732,7 @@ def _released(
         found = found_table(find_frequent_strings(people, **asked.model_dump(), rng=rng).found)
         return pl.concat([found, found.clear(survey.n - found.height)])
 
-    sizes = np.bincount(levels_of(pl.Series(names), asked.levels), minlength=asked.levels).tolist()
+    sizes = sizes_of(pl.Series(names), asked.levels)
     request = ReleaseRequest(
         table=canonical(survey.identity), terms=strings_terms(asked), groups=everybody(names), people=names,
         epsilon=inf, alpha=0.0, n=survey.n, shuffler=Uniform.name,
@@ -679,7 +781,7 @@ def strings_report(
         },
         randomizer=search.randomizer,
         assumptions=(
-            *assumptions_of(asked, survey.n, truth), *gaps_and_outliers(survey, mode=settings.mode),
+            *assumptions_of(asked, search, survey.n, truth), *gaps_and_outliers(survey, mode=settings.mode),
         ),
         steps=steps_of(asked, search),
         config=settings.model_dump(mode="json", include={"schema_version", "mode", "title", "strings"}),

@@ -126,11 +126,6 @@ class Choices:
             f"{noise.label} hides no drawn question in a campaign: devices draw one where their own noise hides it",
             campaign and self.question == "one" and not noise.by_devices,
         )
-        yield (
-            "strings are hidden by dummies of the shuffler with an end, or by every person's own noise: "
-            "[strings] `trust` and `dummies` say which",
-            self.question == STRINGS and not (noise.bounded or self.noise == "local"),
-        )
 
 
 def table() -> Iterator[tuple[Choices, str | None]]:

@@ -16,6 +16,7 @@ from dovetail.core.estimate import Estimate, Tally, sum_reach, two_binomials
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
 from dovetail.core.noise import Noise, People, Weights
+from dovetail.core.special import binomial_law
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Randomizer, Reports, Shuffler
 from dovetail.estimate.accuracy import predict_accuracy
 from dovetail.estimate.frequency import FrequencyEstimator, project_shares
@@ -209,6 +210,13 @@ class Local(Noise):
         outside, inside, gain = self._spread(sizes)
         apart = np.abs(weights[:, 0] - weights[:, -1]) / gain
         return np.asarray(apart * np.sqrt(np.maximum(outside * (1 - outside), inside * (1 - inside)) / people.n))
+
+    def null_law(self, people: People) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        channel = self._named.channel()
+        if not isinstance(channel, KRRChannel):
+            return super().null_law(people)
+        sent, masses = binomial_law(people.n, channel.s)
+        return (sent - people.n * channel.s) / channel.contrast, masses
 
     def law(
         self, times: NDArray[np.float64], weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People

@@ -266,6 +266,11 @@ class AddedNoise(DummyNoise):
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)
 
+    def null_law(self, people: People) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.layer is not None:  # whose reports of other answers come on top
+            return super().null_law(people)
+        return self._law.error_law(1.0)
+
     def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         drawn = np.concatenate([law.sample(many, rng) for law, many in self.dummies.laws])
         return np.asarray(drawn - self.dummies.means, dtype=np.float64)

@@ -18,7 +18,7 @@ from dovetail.core.missing import Missing
 from dovetail.core.noise import Noise, People, Weights
 from dovetail.core.question import PUBLIC_LISTS
 from dovetail.core.stages import Labels, Reports, Shuffler
-from dovetail.estimate.dummies import mean_of_counts, shares_of_kept
+from dovetail.estimate.dummies import geometric_sums, mean_of_counts, shares_of_kept
 from dovetail.leak.linkage import Linkage
 from dovetail.noise.shuffler import HIDDEN, TRUSTED, DummyNoise
 from dovetail.randomize.sampling.open_reports import OpenAnswers, OpenNumbers
@@ -145,6 +145,11 @@ class SparseNoise(DummyNoise):
             return np.stack([np.exp(dummies + one * near + (people.n - one) * far) for one in np.atleast_1d(held)])
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)
+
+    def null_law(self, people: People) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self._of_one_list()
+        places, masses = geometric_sums(float(self.dummies.more), self.dummies.times)
+        return self.dummies.counts_of(places), masses
 
     def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         draws = np.random.default_rng(int(rng.words(1)[0]))

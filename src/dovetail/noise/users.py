@@ -17,6 +17,7 @@ from dovetail.core.estimate import Estimate, Tally, sum_reach
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
 from dovetail.core.noise import People, Weights
+from dovetail.core.special import binomial_law
 from dovetail.core.stages import Labels, Reports, Shuffler
 from dovetail.estimate.dummies import shares_of_people
 from dovetail.leak.linkage import Linkage, linkage_bound
@@ -111,6 +112,11 @@ class UserNoise(DummyNoise):
             return np.asarray((one * np.exp(-1j * times * mean[:, None] / people.n)) ** people.n)
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)
+
+    def null_law(self, people: People) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        share = self.dummies.rate / self.dummies.k
+        sent, masses = binomial_law(people.n, share)
+        return sent - people.n * share, masses
 
     def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         drawn = np.bincount(self.beside(people.n, rng)[1], minlength=self.dummies.k)
