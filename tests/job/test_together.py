@@ -32,7 +32,7 @@ TABLE = pl.DataFrame(
     }
 )
 CELLS = list(table())
-ALLOWED = 1011
+ALLOWED = 1016
 
 
 SEARCHED = {"local": {"trust": "local"}, "shuffler": {}, "gaussian": {"dummies": "gaussian"}}  # keys of [strings]
