@@ -192,7 +192,7 @@ def test_every_combination_is_counted_once_for_every_question_whatever_crashes(w
         ),
         (
             {"asks": {**document("shuffler", 60)["asks"], "question": "one"}},
-            '`randomizer.name` = "one" goes with `asks.question` = "one"',
+            "`asks.weights` must be whole numbers",
         ),
     ],
 )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import floor, isfinite, isnan, nan, prod
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.exact_thresholds import Words
@@ -23,6 +23,7 @@ MOST_VALUES = 32
 MOST_SYMBOLS = 256
 MOST_LENGTH = 1 << 16
 MOST_PLACES = 1 << 24
+MOST_DRAWN, MOST_WEIGHT = 16, 1000  # questions of which a device draws one, and how often one against the others
 ROUNDINGS = ("list", "bins", "ends", "even", "digits", "spline", "gaps")
 
 
@@ -219,19 +220,31 @@ class AskedTogether:
 
     each : the questions, about values of different names, each with one answer of a person.
     symbols : none where the answer is the tuple of all answers, each for a mechanism of its own; one where it is the
-    combination of them, among dummies of combinations.
+    combination of them, among dummies of combinations; where one question is drawn among dummies, those of all of
+    them, numbered one after the other.
+    weights : how often each question is drawn among dummies, against the others; else the mechanism says it.
     """
 
     each: tuple[Asked, ...]
     question: str = field(default=JOINT, repr=False)  # the mechanism says it, too
     symbols: tuple[Symbol, ...] = ()
-    digits: ClassVar[int] = 0
+    weights: tuple[int, ...] = ()
 
     @classmethod
     def combined(cls, each: tuple[Asked, ...]) -> Self:
         """The questions, whose answers make one symbol: that of the last question counts fastest."""
         symbol = Symbol(tuple(part for one in each for own in one.symbols for part in own.parts))
         return cls(each, symbols=(symbol,))
+
+    @classmethod
+    def united(cls, each: tuple[Asked, ...], weights: tuple[int, ...]) -> Self:
+        """The questions, of which a device draws one: a symbol says which, and the answer to it."""
+        return cls(each, ONE, tuple(symbol for one in each for symbol in one.symbols), weights)
+
+    @property
+    def digits(self) -> int:
+        """How many ternary digits of a number a person sends, whichever question is drawn; 0 where none are."""
+        return self.each[0].digits if self.weights else 0
 
     @property
     def size(self) -> int:
@@ -241,7 +254,7 @@ class AskedTogether:
     @property
     def sent(self) -> int:
         """How many symbols a person sends; 0 where the mechanism takes the tuple of her answers."""
-        return len(self.symbols)
+        return self.each[0].sent if self.weights else len(self.symbols)
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -254,6 +267,8 @@ class AskedTogether:
 
     def answers(self, checked: Sequence[Any], words: Words) -> list[Any]:
         """The one answer that a device hands to its mechanism: a tuple with a part for each question, or a symbol."""
+        if self.weights:
+            return self._drawn(checked, words)
         if self.symbols:
             return Asked(JOINT, {}, self.values, self.symbols).answers(checked, words)
         found, left = [], list(checked)
@@ -262,9 +277,28 @@ class AskedTogether:
             left = left[len(one.values) :]
         return [tuple(found)]
 
+    def _drawn(self, checked: Sequence[Any], words: Words) -> list[Any]:
+        """The symbols of one question, which is drawn by chance alone, whatever is held."""
+        *ends, last = accumulate(self.weights)
+        place = bisect_right(ends, words.below(last))
+        before = sum(len(one.values) for one in self.each[:place])
+        own = self.each[place]
+        found = own.answers(checked[before : before + len(own.values)], words)
+        return [self.firsts[place] + symbol for symbol in found]
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The first symbol of each question, where they are numbered one after the other."""
+        return tuple(accumulate((one.size for one in self.each[:-1]), initial=0))
+
+    def place(self, symbol: int) -> int:
+        """The question that a symbol answers, where they are numbered one after the other."""
+        return bisect_right(self.firsts, symbol) - 1
+
     def stated(self) -> dict[str, Any]:
         """The table of a campaign file."""
-        return {"question": self.question, "each": [one.stated() for one in self.each]}
+        odds = {"weights": list(self.weights)} if self.weights else {}
+        return {"question": self.question, **odds, "each": [one.stated() for one in self.each]}
 
 
 def read_asked(section: Section, *, open: bool = False) -> Asked | AskedTogether | None:
@@ -277,11 +311,18 @@ def read_asked(section: Section, *, open: bool = False) -> Asked | AskedTogether
 
 def _read_together(section: Section, question: str, open: bool) -> AskedTogether:
     each = tuple(_read_one(one, one.text("question")) for one in section.tables("each"))
+    weights = section.wholes("weights", least=1) if open and question == ONE else ()
     section.finish()
     names = [value.name for one in each for value in one.values]
     if len(each) < 2 or not len(set(names)) == len(names) <= MOST_VALUES:
         raise ConfigError(
             f"`asks.each` must be at least 2 questions, about at most {MOST_VALUES} values with different names."
+        )
+    drawn = open and question == ONE
+    if drawn and not (len(weights) == len(each) <= MOST_DRAWN and max(weights) <= MOST_WEIGHT):
+        raise ConfigError(
+            f"`asks.weights` must be whole numbers from 1 to {MOST_WEIGHT}, one for each of at most {MOST_DRAWN} "
+            "questions."
         )
     for one in each:
         if len(one.symbols) > 1 or one.values[0].length:
@@ -289,12 +330,24 @@ def _read_together(section: Section, question: str, open: bool) -> AskedTogether
                 f"`asks.each`: {one.question} has several symbols or an array of a person; ask it in a campaign of "
                 "its own."
             )
-    if not open or question != JOINT:
+    if not open:
         return AskedTogether(each, question)
+    if drawn:
+        return _united(each, weights)
     made = AskedTogether.combined(each)
     if any(one.sent != 1 for one in each) or made.size > MOST_PLACES:
         raise ConfigError(
             f"`asks.each` must be questions of one symbol each, and at most {MOST_PLACES:,} combinations of them."
+        )
+    return made
+
+
+def _united(each: tuple[Asked, ...], weights: tuple[int, ...]) -> AskedTogether:
+    made = AskedTogether.united(each, weights)
+    if len({(one.sent, one.digits) for one in each}) > 1 or not each[0].sent or made.size > MOST_PLACES:
+        raise ConfigError(
+            f"`asks.each` must be questions of one symbol each, or of as many digits each, and of at most "
+            f"{MOST_PLACES:,} symbols together."
         )
     return made
 

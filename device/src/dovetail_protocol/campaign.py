@@ -23,7 +23,7 @@ from dovetail_protocol.dummies import CAP, DigitsRule, DummiesRule, SentRule, Un
 from dovetail_protocol.endpoint import signed_place
 from dovetail_protocol.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.errors import ConfigError, DovetailError
-from dovetail_protocol.joint import SEVERAL, Several
+from dovetail_protocol.joint import SEVERAL, Several, expected
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism, stated_in_full
 from dovetail_protocol.ohttp import ObliviousRoute, read_route
@@ -144,6 +144,7 @@ class Campaign:
     asked: Asked | AskedTogether | None = None  # of which values; None where the mechanism takes one value
     memoized: bool = False  # whether a device draws one report, and sends it again in every later round
     combinations: int = 0  # of a question whose answers stand in combinations, among dummies of so many; else 0
+    among: Campaign | None = None  # of a question that is drawn among dummies: the campaign of all of them
 
     @property
     def rounds_mix(self) -> bool:
@@ -196,6 +197,16 @@ class Campaign:
         return max(1, self.asked.sent) if self.asked else 1
 
     @property
+    def draws(self) -> tuple[int, ...]:
+        """How often each question is drawn where dummies hide the answer; none where no question is so drawn."""
+        return self.asked.weights if isinstance(self.asked, AskedTogether) else ()
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of people a shuffler tells apart: classes, or questions that they drew; 0 for none."""
+        return len(self.classes or self.draws)
+
+    @property
     def entries(self) -> int:
         """Sealed entries in every message of a device; those that people do not fill are blank."""
         return self.symbols + (0 if self.sent is None else CAP - 1)
@@ -209,6 +220,12 @@ class Campaign:
     def questions(self) -> tuple[Campaign, ...]:
         """The campaign as if it asked each question alone, of those who answer it on average; or itself."""
         asked, together, rule = self.asked, self.mechanism, self.batch
+        if isinstance(asked, AskedTogether) and self.draws:
+            fewer = (replace(rule, minimum=n) for n in expected(self.draws, rule.minimum))
+            return tuple(
+                replace(self, among=self, asked=one, mechanism=Unrandomized(one.size), batch=own)
+                for one, own in zip(asked.each, fewer, strict=True)
+            )
         if isinstance(asked, AskedTogether) and isinstance(together, Unrandomized):
             one_of = replace(self, combinations=together.k)
             return tuple(replace(one_of, asked=one, mechanism=Unrandomized(one.size)) for one in asked.each)
@@ -517,7 +534,7 @@ def _agree_on_questions(campaign: Campaign) -> None:
 
 def _agree_on_symbols(campaign: Campaign) -> None:
     """Refuse symbols that the mechanism does not take, or that would each cost a share of the local budget."""
-    if isinstance(campaign.dummies, DigitsRule) and isinstance(campaign.asked, AskedTogether):
+    if isinstance(campaign.dummies, DigitsRule) and isinstance(campaign.asked, AskedTogether) and not campaign.draws:
         raise ConfigError("`dummies.reaches` are of the digits of a number, and answers of several stay together.")
     k = getattr(campaign.mechanism, "k", None)
     asked, length = campaign.asked, getattr(campaign.mechanism, "d", 0)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, ClassVar, Self, final
 
+from dovetail_protocol.asked import MOST_DRAWN, MOST_WEIGHT
 from dovetail_protocol.budget import NOTHING, decimal_at_least
 from dovetail_protocol.checks import refuse, whole
 from dovetail_protocol.errors import DataError, ParameterError
@@ -17,8 +18,7 @@ from dovetail_protocol.exact_thresholds import Words, as_written
 from dovetail_protocol.mechanism import Mechanism, exactly, stated_in_full, symbol
 from dovetail_protocol.toml_section import Section
 
-MOST_PARTS = 16
-MOST_WEIGHT = 1000
+MOST_PARTS = MOST_DRAWN
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,7 @@ class Drawn(Several):
         return 1 + max(part.report_bytes for part in self.parts)
 
     def expected(self, people: int) -> tuple[int, ...]:
-        whole = sum(self.weights)
-        return tuple(max(1, round(Fraction(people * weight, whole))) for weight in self.weights)
+        return expected(self.weights, people)
 
     def own(self, data: bytes, place: int) -> bytes:
         return data[1 : 1 + self.parts[place].report_bytes] if data[:1] == bytes([place]) else b""
@@ -213,6 +212,12 @@ class Drawn(Several):
         if any(data[1 + len(own) :]):
             raise DataError("`report` must have zeros behind its answer.")
         return place, self.parts[place].decode(own)
+
+
+def expected(weights: Sequence[int], people: int) -> tuple[int, ...]:
+    """How many of so many people draw each question, on average and at least 1."""
+    whole = sum(weights)
+    return tuple(max(1, round(Fraction(people * weight, whole))) for weight in weights)
 
 
 SEVERAL: dict[str, type[Several]] = {Joint.name: Joint, Drawn.name: Drawn}

@@ -3,12 +3,14 @@
 ::
 
     wire    = "DVTL" | version 1 | campaign digest 32 | round 4 | sealed to the shuffler( outer )
-    outer   = report id 16 | device key 32 | signature 64 | [token 256] | [class 1] | sealed to the analyzer( inner )
+    outer   = report id 16 | device key 32 | signature 64 | [token 256] | [kind 1] | sealed to the analyzer( inner )
     inner   = version 1 | public group 2 | report (fixed length of the randomizer)
 
 Where a campaign has classes of people with different epsilons, one byte stands before what is sealed to the analyzer:
-the number of the sender's class, which is public, and which the analyzer does not get. Where devices show tokens, the
-token stands before that, and the device key is the one-time key that it certifies (see `tokens`).
+the number of the sender's class, which is public, and which the analyzer does not get. Where a device draws a
+question that dummies hide, the byte is the number of the question, so that the shuffler can say how many people drew
+each: the draw does not depend on what is held. Where devices show tokens, the token stands before that, and the
+device key is the one-time key that it certifies (see `tokens`).
 
 Where a person sends several symbols the outer envelope holds an inner one for each, sealed by itself, one after the
 other. Where people send dummies (`trust = "users"`) one more holds a dummy or a blank, and their order is random.
@@ -66,7 +68,7 @@ class Head:
 class Envelope:
     """Part that the shuffler reads: sender, round, and a report, or several entries, that it cannot read.
 
-    place : the sender's class, as a place in `campaign.classes`; 0 where there are none.
+    place : the sender's class, or the question that the device drew, as its number; 0 where there are none.
     """
 
     report_id: bytes = field(repr=False)
@@ -77,8 +79,8 @@ class Envelope:
 
 
 def class_bytes(campaign: Campaign) -> int:
-    """Length of what says the sender's class, before what is sealed to the analyzer."""
-    return 1 if campaign.classes else 0
+    """Length of what says the sender's class or question, before what is sealed to the analyzer."""
+    return 1 if campaign.kinds else 0
 
 
 def token_bytes(campaign: Campaign) -> int:
@@ -118,14 +120,19 @@ def plain(campaign: Campaign, report: bytes, group: str | None = None) -> bytes:
 
 
 def draw(campaign: Campaign, answer: Any, words: Words, group: str | None = None) -> bytes:
-    """The inner plaintexts of one message: each randomized answer, and where people send dummies one entry more."""
+    """The inner plaintexts of one message: each randomized answer, and where people send dummies one entry more.
+
+    Where a question is drawn that dummies hide, a byte before them says which.
+    """
     mechanism, sent = campaign.mechanism, campaign.sent
     answers = [answer] if campaign.asked is None else campaign.asked.answers(answer, words)
     if sent is None or not isinstance(mechanism, Unrandomized):
         drawn = [mechanism.randomize(each, words) for each in answers]
     else:
         drawn = sent.of(mechanism).filled(answers, words)
-    return b"".join(plain(campaign, mechanism.encode(each), group) for each in drawn)
+    entries = b"".join(plain(campaign, mechanism.encode(each), group) for each in drawn)
+    asked: Any = campaign.asked
+    return bytes([asked.place(answers[0])] if campaign.draws else []) + entries
 
 
 def seal(
@@ -143,15 +150,18 @@ def seal(
     place : of the class that the plaintext was drawn for, exactly if the campaign has classes.
     token : of the round, exactly if the campaign has tokens; `device` is then its one-time key.
     """
-    size = plain_bytes(campaign)
-    if len(plaintext) != campaign.entries * size:
-        raise Rejected("malformed", f"a report of {campaign.id} has {campaign.entries * size} bytes.")
+    size, first = campaign.entries * plain_bytes(campaign), 1 if campaign.draws else 0
+    if len(plaintext) != first + size:
+        raise Rejected("malformed", f"a report of {campaign.id} has {first + size} bytes.")
+    if first:
+        place, plaintext = plaintext[0], plaintext[1:]
     _check_round(campaign, round)
     report_id = secrets.token_bytes(_ID) if report_id is None else report_id
     if len(report_id) != _ID:
         raise Rejected("malformed", f"a report id has {_ID} bytes.")
-    if (place is None) == bool(campaign.classes) or not 0 <= (place or 0) < max(1, len(campaign.classes)):
-        raise Rejected("content", f"a report of {campaign.id} states one of its {len(campaign.classes)} classes.")
+    if (place is None) == bool(campaign.kinds) or not 0 <= (place or 0) < max(1, campaign.kinds):
+        what = "questions" if campaign.draws else "classes"
+        raise Rejected("content", f"a report of {campaign.id} states one of its {campaign.kinds} {what}.")
     if len(token) != token_bytes(campaign):
         raise Rejected("malformed", f"a report of {campaign.id} has a token of {token_bytes(campaign)} bytes.")
     inner = b"".join(seal_inner(campaign, round, entry) for entry in split(plaintext, campaign.entries))
@@ -200,9 +210,11 @@ def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelop
     token, inner = inner[: token_bytes(campaign)], inner[token_bytes(campaign) :]
     if campaign.tokens and not campaign.tokens.verifies(token, campaign.id, head.round, device):
         raise Rejected("signature", "the issuer has not signed a token of the report's key for this round.")
-    place = inner[0] if campaign.classes else 0
-    if place >= max(1, len(campaign.classes)):
-        raise Rejected("content", f"the report names no class of {campaign.id}.")
+    place = inner[0] if campaign.kinds else 0
+    if place >= max(1, campaign.kinds):
+        raise Rejected(
+            "content", f"the report names no {'question' if campaign.draws else 'class'} of {campaign.id}."
+        )
     return Envelope(outer[:_ID], device, head.round, inner[class_bytes(campaign) :], place)
 
 

@@ -57,7 +57,8 @@ class Header:
         entries, and a symbol gets one dummy more, as numerators of the third number, and 0. How many of each symbol
         there are, and how many reports are left out, stands nowhere.
     parts : how many there are, where the batch goes in parts.
-    classes : where people have different epsilons: how many of them are of each class, from the smallest epsilon on.
+    classes : where people have different epsilons: how many of them are of each class, from the smallest epsilon on;
+    where devices draw a question that dummies hide: how many drew each.
     """
 
     campaign: str  # id
@@ -123,7 +124,7 @@ class Header:
         )
 
     def _sound_classes(self, classes: tuple[int, ...]) -> bool:
-        return all(_whole(number, 0) for number in classes) and sum(classes) == self.count and self.people is None
+        return all(_whole(number, 0) for number in classes) and sum(classes) == self.devices
 
     def _sound_dummies(self) -> bool:
         if self.people is None:

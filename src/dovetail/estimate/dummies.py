@@ -140,11 +140,11 @@ def estimate_with_user_dummies(
     return shares_of_people(dummies, counts, n=people)
 
 
-def shares_of_people(dummies: UserDummies, counts: NDArray[np.float64], *, n: int) -> Estimate:
-    """The same from numbers (k,) of the symbols of which the dummies' mean is subtracted already."""
+def shares_of_people(dummies: UserDummies, counts: NDArray[np.float64], *, n: int, senders: int) -> Estimate:
+    """The same from numbers (k,) of the symbols of n people, less the mean of the dummies of so many `senders`."""
     people, value = n, counts / n
     shares = project_shares(value)
-    noise = np.full(dummies.k, dummies.variance(people) / people**2)
+    noise = np.full(dummies.k, dummies.variance(senders) / people**2)
     return Estimate(
         value=value,
         standard_error=np.sqrt(noise),

@@ -124,7 +124,7 @@ class Choices:
             )
         yield (
             f"{noise.label} hides no drawn question in a campaign: devices draw one where their own noise hides it",
-            campaign and self.question == "one" and not noise.by_devices,
+            campaign and self.question == "one" and self.noise == "classes",
         )
 
 

@@ -56,6 +56,10 @@ class UserNoise(DummyNoise):
             raise ParameterError("`dummies` that people send go without local noise: nothing is promised of both.")
         super().__post_init__()
 
+    def _sending(self, people: People) -> int:
+        """How many people send dummies beside the answers of these."""
+        return self.dummies.senders or people.n
+
     def beside(self, count: int, rng: Entropy) -> tuple[Labels, Reports]:
         return self.dummies.sent(count, rng)
 
@@ -72,44 +76,46 @@ class UserNoise(DummyNoise):
         )
 
     def expected(self, shares: NDArray[np.float64], people: People) -> Tally:
-        rate = self.dummies.rate
-        return Tally(people.n * (shares + rate / self.dummies.k), round(people.n * (self.symbols + rate)))
+        dummies = self._sending(people) * self.dummies.share
+        return Tally(people.n * shares + dummies, round(people.n * self.symbols + self.dummies.k * dummies))
 
     def _counts(self, tally: Tally, people: People) -> NDArray[np.float64]:
-        most = (self.symbols + 1) * people.n
+        most = self.symbols * people.n + self._sending(people)
         if int(tally.n) > most:
             raise DataError(f"{people.n:,} people send at most {most:,} messages, got {int(tally.n):,}.")
-        self.dummies.require_messages(int(tally.n), honest=people.trusted, symbols=self.symbols)
-        return np.asarray(tally.counts, dtype=np.float64) - people.n * self.dummies.rate / self.dummies.k
+        if not self.dummies.senders:  # of all messages together it is asked elsewhere
+            self.dummies.require_messages(int(tally.n), honest=people.trusted, symbols=self.symbols)
+        return np.asarray(tally.counts, dtype=np.float64) - self._sending(people) * self.dummies.share
 
     def _variance(self, people: People) -> float:
-        return self.dummies.rate / self.dummies.k / people.n
+        return self.dummies.share * self._sending(people) / people.n**2
 
     def shares(self, tally: Tally, people: People) -> Estimate:
-        return shares_of_people(self.dummies, self._counts(tally, people), n=people.n)
+        return shares_of_people(self.dummies, self._counts(tally, people), n=people.n, senders=self._sending(people))
 
     def moments(self, tally: Tally, weights: Weights, people: People) -> tuple[NDArray[Any], NDArray[Any]]:
-        counts, share = self._counts(tally, people), self.dummies.rate / self.dummies.k
+        counts, share = self._counts(tally, people), self.dummies.share
         total = weights.sum(axis=1)  # a person sends one dummy at most: counts of different answers vary against
         spread = share * weights @ weights.T - share**2 * np.outer(total, total)
-        return weights @ counts / people.n, spread / people.n
+        return weights @ counts / people.n, spread * self._sending(people) / people.n**2
 
     def deviation(self, weights: Weights, sizes: Weights, people: People) -> NDArray[np.float64]:
-        share = self.dummies.rate / self.dummies.k  # each person: one of the symbols, or none
+        share = self.dummies.share  # each person: one of the symbols, or none
         mean = share * (sizes * weights).sum(axis=1)
-        return np.asarray(np.sqrt((share * (sizes * weights**2).sum(axis=1) - mean**2) / people.n))
+        each = share * (sizes * weights**2).sum(axis=1) - mean**2
+        return np.asarray(np.sqrt(each * self._sending(people)) / people.n)
 
     def reach(
         self, weights: Weights, sizes: Weights, held: NDArray[np.int64], people: People, *, tail: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        share = self.dummies.rate / self.dummies.k
+        share = self.dummies.share
         steps, mean = weights / people.n, share * (sizes * weights).sum(axis=1)
 
         def error(times: NDArray[np.float64]) -> NDArray[np.complex128]:
             one = np.full(times.shape, 1.0 - share * sizes.sum(axis=1, keepdims=True), dtype=np.complex128)
             for step, many in zip(steps.T, sizes.T, strict=True):
                 one += share * many[:, None] * np.exp(1j * times * step[:, None])
-            return np.asarray((one * np.exp(-1j * times * mean[:, None] / people.n)) ** people.n)
+            return np.asarray((one * np.exp(-1j * times * mean[:, None] / people.n)) ** self._sending(people))
 
         return sum_reach(error, self.deviation(weights, sizes, people), tail)
 
@@ -120,14 +126,14 @@ class UserNoise(DummyNoise):
 
     def off(self, held: NDArray[np.int64], people: People, rng: Entropy) -> NDArray[np.float64]:
         drawn = np.bincount(self.beside(people.n, rng)[1], minlength=self.dummies.k)
-        return np.asarray(drawn - people.n * self.dummies.rate / self.dummies.k)
+        return np.asarray(drawn - people.n * self.dummies.share)
 
     def most_added(self, people: People) -> int:
         return self.symbols * people.n
 
     def linkage(self, shuffler: Shuffler, people: People, shares: NDArray[np.float64] | None) -> Linkage | Missing:
         """By the dummies of the others: each sends one that says what she does with this chance."""
-        return linkage_bound(-math.log(self.dummies.rate / self.dummies.k), n=people.trusted)
+        return linkage_bound(-math.log(self.dummies.share), n=people.trusted)
 
     def described(self, people: People) -> dict[str, Any]:
         return {"user_dummies": {"rate": self.dummies.rate, "people": people.n, "honest": people.honest}}

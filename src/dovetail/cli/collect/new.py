@@ -35,7 +35,7 @@ from dovetail.core.missing import Missing
 from dovetail.core.noise import NOISES
 from dovetail.core.question import QUESTIONS, Question
 from dovetail.core.stages import RANDOMIZERS
-from dovetail.job.build import build_noise, build_question, short_answer
+from dovetail.job.build import build_noise, build_question, open_answer, short_answer
 from dovetail.job.questions import parse_questions
 from dovetail.job.together import CAMPAIGN, RELEASE, choices_of
 from dovetail.randomize.sampling.open_reports import randomizer_kind
@@ -155,14 +155,15 @@ class SeveralOptions:
         typer.Option(
             help='Instead of --ask: a file with [[questions]] as of dovetail run. ask = "joint": all are answered in '
             "one message, each with its share of the epsilon, or with --dummies or --trust users as they are; ask = "
-            '"one": each device draws one, with the largest epsilon.'
+            '"one": each device draws one, with the largest epsilon, or among dummies of the answers to all.'
         ),
     ] = None
 
-    def made(self, *others: object, promise: Section) -> tuple[AskedTogether, Several | None] | None:
+    def made(self, *others: object, promise: Section, digits: int) -> tuple[AskedTogether, Several | None] | None:
         """What is asked, and the mechanism; None without --questions, which leaves nothing to other options.
 
-        promise : [promise] of a run; without local noise there is no mechanism but that of combinations of answers.
+        promise : [promise] of a run; without local noise there is no mechanism but that of symbols as they are.
+        digits : ternary ones in which each number is sent, where it is.
         """
         if self.questions is None:
             return None
@@ -190,14 +191,17 @@ class SeveralOptions:
             question = build_question(settings, settings.data.categories)
             own = settings.question.settings_of(settings.question_kind) if settings.question.ask else {}
             if promise["trust"] != "local":
-                answer: Any = short_answer(settings, question)
+                short = found.head.ask == JOINT or settings.data.grid is not None
+                answer: Any = short_answer(settings, question) if short else open_answer(question, points=POINTS)
                 k = getattr(answer, "points", None) or answer.k
-                each.append(asked_of(question, private=one.column, settings=own, k=k))
+                each.append(asked_of(question, private=one.column, settings=own, k=k, digits=digits))
                 continue
             randomizer = build_noise(settings, question, n=2).randomizer
             require_device_form(randomizer.name)
             each.append(asked_of(question, private=one.column, settings=own, k=question.domain.get("k")))
             parts.append(randomizer.device)
+        if not parts and found.head.ask == ONE:
+            return AskedTogether.united(tuple(each), found.weights), None
         if not parts:
             return AskedTogether.combined(tuple(each)), None
         if found.head.ask == ONE:
@@ -395,7 +399,7 @@ class PromiseOptions:
         bool,
         typer.Option(
             "--digits",
-            help="With --dummies and --ask number, for many people: a device sends each ternary digit by itself, and "
+            help="With --dummies, of numbers of many people: a device sends each ternary digit by itself, and "
             "the mean is about as exact as behind central Gaussian noise.",
         ),
     ] = False
@@ -449,7 +453,8 @@ class PromiseOptions:
         if (trust := self.trusts()) == "local":
             return {"trust": trust}
         made = {"trust": trust, "epsilon": epsilon if self.dummies is None else self.dummies}
-        return made | ({"dummies": "sparse"} if self.sparse else {})
+        kind = "sparse" if self.sparse else "digits" if self.digits else None
+        return made | given({"dummies": kind})
 
     def slack(self, minimum: int) -> float:
         """The delta of the promise."""
@@ -641,15 +646,17 @@ def _new(
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
     trust = promise.trusts()
+    digits = promise.of_digits(rounds=schedule["count"], minimum=rule["minimum"])
     together = several.made(
         ask != AskOptions(),
         chosen(ask_settings),
         replace(randomizer, epsilon=1.0 if trust == "users" else randomizer.epsilon) != RandomizerOptions(),
         chosen(settings),
         promise=promise.of_run(randomizer.epsilon),
+        digits=0 if digits is None else len(digits.weights),
     )
-    digits = promise.of_digits(rounds=schedule["count"], minimum=rule["minimum"])
-    asks = ask.made(ask_settings, randomizer, trust=trust, digits=0 if digits is None else len(digits.weights))
+    of_one = 0 if digits is None or together is not None else len(digits.weights)
+    asks = ask.made(ask_settings, randomizer, trust=trust, digits=of_one)
     question: Question | None
     asked: Asked | AskedTogether | None
     question, asked = asks or (None, None)

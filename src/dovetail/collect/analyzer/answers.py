@@ -23,6 +23,7 @@ from dovetail.collect.analyzer.tallies import (
     marginal_tally,
     tallies_by_group,
     tally_of_question,
+    united_tally,
 )
 from dovetail.collect.campaign.guarantees import (
     WEIGHTED,
@@ -153,10 +154,10 @@ class RoundEstimates:
         if self.withheld or not self.valid:
             return {}
         everybody = add_tallies(self.tallies)
-        if self.people is not None:
-            return {EVERYBODY: self._learned(everybody, self.people)}
         if self.n < FEWEST and self.asked is not None:
             return {EVERYBODY: DREW_IT.format(n=self.valid, m=self.n)}
+        if self.people is not None:
+            return {EVERYBODY: self._learned(everybody, self.people)}
         parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
         sizes = self.asked or {name: part.n for name, part in parts.items()}
         told = separable(sizes, minimum=self.minimum)
@@ -674,10 +675,17 @@ class CampaignAnswers:
             form: Any = from_device(self.campaign.mechanism)
             tallies, asked = tuple(self._store.tallies(self.campaign.id, batch.id)), None
             own: Callable[[bytes], bytes] = bytes
-            if self._lists:
+            people, noise = self._people(batch), self._noise
+            if self._place is not None and people is not None and self._whole.draws:
+                together: Any = self._whole.asked
+                first, size = together.firsts[self._place], together.each[self._place].size
+                tallies = tuple(united_tally(each, first, size) for each in tallies)
+                noise = noise_of_campaign(self.campaign, self._question, senders=people.n)
+                asked, people = {EVERYBODY: people.n}, self._of_those_who_drew(batch, people)
+            elif self._lists:
                 tallies = tuple(marginal_tally(each, self._lists, self._place or 0) for each in tallies)
             elif self._place is not None:
-                together: Any = self._whole.mechanism
+                together = self._whole.mechanism
                 own = partial(together.own, place=self._place)
                 if drawn := isinstance(together, Drawn):
                     asked = {name: each.n for name, each in tallies_by_group(tallies).items()}
@@ -686,8 +694,8 @@ class CampaignAnswers:
             if self._slots is not None:
                 placed = self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id), own)
             self._rounds[batch.id] = RoundEstimates(
-                batch.rounds[-1], batch.rounds, self._question, self._noise, form, self.campaign.open, tallies,
-                self._whole.batch.minimum, self._people(batch), placed, asked,
+                batch.rounds[-1], batch.rounds, self._question, noise, form, self.campaign.open, tallies,
+                self._whole.batch.minimum, people, placed, asked,
             )  # fmt: skip
         return self._rounds[batch.id]
 
@@ -718,14 +726,24 @@ class CampaignAnswers:
         honest = n if promise.assumed_honest is None else promise.assumed_honest
         return People(n, honest=max(1, min(honest, n - promise.assumed_dishonest)))
 
+    def _of_those_who_drew(self, batch: BatchRecord, people: People) -> People:
+        """Those of these people who drew the question, as the shuffler has counted them.
+
+        Who sent entries that cannot be read may have drawn any: they are taken to have drawn as all did.
+        """
+        drew = batch.classes[self._place or 0] if batch.classes else 0
+        m = round(drew * people.n / max(1, batch.count))
+        return People(m, honest=max(1, m - (people.n - people.trusted)), drawn=True)
+
     def _weighted(self) -> Document:
         """Say what shares mean where people have different epsilons; nothing elsewhere."""
         return {"weighted": WEIGHTED} if self.campaign.classes else {}
 
     def _sizes(self, sizes: tuple[int, ...]) -> Document:
-        """People of each class by its name, for a document; nothing where there are no classes."""
-        named = zip((each.name for each in self.campaign.classes), sizes, strict=bool(sizes))
-        return {"classes": dict(named)} if sizes else {}
+        """People of each class, or who drew each question, by its name; nothing where none are told."""
+        key = "drew" if self.campaign.draws else "classes"
+        named = zip((each.name for each in self.campaign.classes or self.questions), sizes, strict=True)
+        return {key: dict(named)} if sizes else {}
 
     def _guarantee_document(self, each: BatchGuarantee) -> Document:
         promised = to_jsonable(central_document(each.central))
@@ -738,13 +756,13 @@ class CampaignAnswers:
 
     def _most_followers(self, batch: BatchRecord) -> int | None:
         """Where people send dummies: how many of the batch can have; None where it can be everybody."""
-        sent = people_dummies(self.campaign)
+        sent = people_dummies(self._whole)
         if sent is None:
             return None
         if batch.id not in self._followers:
             tallies = self._store.tallies(self.campaign.id, batch.id)
             messages = sum(count_messages(sent, each.counts) for each in tallies)
-            found = sent.most_followers(messages, batch.n, symbols=self.campaign.symbols)
+            found = sent.most_followers(messages, batch.n, symbols=self._whole.symbols)
             self._followers[batch.id] = found if found < batch.n else None
         return self._followers[batch.id]
 

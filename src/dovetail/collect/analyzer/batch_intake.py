@@ -138,8 +138,9 @@ def check_header(header: Header, campaign: Campaign) -> None:
     if len(header.rounds) > 1 and not campaign.rounds_mix:
         raise Rejected("round", f"the rounds of {campaign.id} never share a batch.")
     check_dummies(header, campaign)
-    if (0 if header.classes is None else len(header.classes)) != len(campaign.classes):
-        raise Rejected("content", f"the batch does not say how many people of each class of {campaign.id} it holds.")
+    if (0 if header.classes is None else len(header.classes)) != campaign.kinds:
+        what = "answer each question" if campaign.draws else "of each class"
+        raise Rejected("content", f"the batch does not say how many people {what} of {campaign.id} it holds.")
     if not (campaign.batch.minimum <= header.devices and header.count <= MOST_REPORTS):
         raise Rejected("content", f"a batch of {campaign.id} has at least {campaign.batch.minimum} reports.")
 

@@ -104,6 +104,16 @@ def marginal_tally(counted: GroupTally, sizes: Sequence[int], place: int) -> Gro
     return add_tallies([GroupTally(counted.group, counted.n, own)], group=counted.group)
 
 
+def united_tally(counted: GroupTally, first: int, size: int) -> GroupTally:
+    """The tally of one of several questions whose symbols are numbered one after the other: `size` from `first` on.
+
+    >>> united_tally(GroupTally("", 6, ((0, 1), (2, 2), (5, 1))), 2, 3).counts
+    ((0, 2),)
+    """
+    own = tuple((cell - first, count) for cell, count in counted.counts if first <= cell < first + size)
+    return GroupTally(counted.group, counted.n, own)
+
+
 def tally_reports(randomizer: CampaignRandomizer, reports: Reports, *, group: str) -> GroupTally:
     """Counts of the reports of one public group to one question.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING
 from hashlib import sha256
@@ -262,13 +263,13 @@ def _all_reports(found: CampaignExplanation) -> str:
 
 def _answer(campaign: Campaign) -> str:
     if len(campaign.questions) > 1 and campaign.open:
-        return f"{'; '.join(map(_one_answer, campaign.questions))}; {_combined(campaign)}"
+        return f"{'; '.join(map(_one_answer, campaign.questions))}; {_together(campaign)}"
     if len(campaign.questions) > 1:
         each = "; ".join(f"{_one_answer(one)} at epsilon {upward(one.charged)}" for one in campaign.questions)
         if isinstance(campaign.mechanism, Drawn):
-            most = upward(campaign.mechanism.epsilon)
+            most, how = upward(campaign.mechanism.epsilon), _odds(campaign.mechanism.weights)
             together = (
-                f"a device draws one of them in each round, {_odds(campaign.mechanism)}, whatever is held, and its "
+                f"a device draws one of them in each round, {how}, whatever is held, and its "
                 f"report names the question and answers that one alone: epsilon {most} at most"
             )
         else:
@@ -277,19 +278,24 @@ def _answer(campaign: Campaign) -> str:
     return _one_answer(campaign) + ("" if campaign.open else _named(campaign))
 
 
-def _combined(campaign: Campaign) -> str:
-    """How all answers of a person stay together among dummies."""
+def _together(campaign: Campaign) -> str:
+    """How all answers of a person stay together among dummies, or one of them is drawn."""
+    if campaign.draws:
+        return (
+            f"a device draws one of them in each round, {_odds(campaign.draws)}, whatever is held, and answers that "
+            "one alone, among dummies of every answer to every question"
+        )
     return (
         f"all answers of a person stay together in one report, as one of {getattr(campaign.mechanism, 'k', 0):,} "
         "combinations, each with dummies of its own"
     )
 
 
-def _odds(mechanism: Drawn) -> str:
+def _odds(weights: Sequence[int]) -> str:
     """How often each question is drawn, against the others."""
-    if len(set(mechanism.weights)) == 1:
+    if len(set(weights)) == 1:
         return "all as often"
-    return f"as often as {' to '.join(map(str, mechanism.weights))}"
+    return f"as often as {' to '.join(map(str, weights))}"
 
 
 def _named(campaign: Campaign) -> str:
@@ -354,7 +360,7 @@ def _assumed(campaign: Campaign) -> str:
 def _dummies(campaign: Campaign) -> list[CampaignFact]:
     """Who is trusted with what, where the shuffler makes the noise, or people do."""
     sent, dummies = people_dummies(campaign), added_dummies(campaign)
-    combined = len(campaign.questions) > 1
+    combined = len(campaign.questions) > 1 and not campaign.draws
     answer, count = ("combination", "the count of a combination") if combined else ("answer", "a count")
     if sent is not None:
         minimum = campaign.batch.minimum
@@ -459,12 +465,14 @@ def _order(campaign: Campaign) -> str:
 def _readers(campaign: Campaign) -> list[CampaignFact]:
     answers = "randomized answers" if not campaign.open else "answers among dummies"
     sizes = " and how many people of each class sent them" if campaign.classes else ""
+    sizes = " and how many people drew each question" if campaign.draws else sizes
     known = {
         "roster": "the device's key, its roster slot",
         "token": "a one-time key, a token that names nobody",
         "none": "a key",
     }[campaign.promise.authentication]
-    known += ", its class and" if campaign.classes else " and"
+    kind = ", its class" if campaign.classes else ", the question that it drew" if campaign.draws else ""
+    known += f"{kind} and"
     route, shuffler = campaign.ohttp, "shuffler"
     way = [CampaignFact("network, broker", "sees addresses, times and this campaign's digest; cannot open anything")]
     if route is not None:

@@ -36,7 +36,6 @@ from dovetail.shuffle.sampling.dummies import (
     GaussianDummies,
     SeveralDummies,
     SparseDummies,
-    SummedLaw,
     TruncatedGaussian,
     UserDummies,
 )
@@ -131,13 +130,16 @@ def subject_of(campaign: Campaign) -> Randomizer | JointReport | OneQuestion:
     return JointReport(forms) if len(forms) > 1 else forms[0]
 
 
-def noise_of_campaign(campaign: Campaign, question: Question) -> Noise:
-    """The noise that hides the answers."""
+def noise_of_campaign(campaign: Campaign, question: Question, *, senders: int = 0) -> Noise:
+    """The noise that hides the answers.
+
+    senders : how many people send dummies, where they do and draw a question; as many as the campaign expects if 0.
+    """
     own: Any = from_device(campaign.mechanism)
     if campaign.classes:
         epsilons = {each.name: each.epsilon for each in campaign.classes}
         return EpsilonClasses(own.k, "class", epsilons, own.epsilon)
-    stated = added_dummies(campaign) or people_dummies(campaign)
+    stated = added_dummies(campaign) or people_dummies(campaign, senders=senders)
     dummies: AnyDummies | None = stated
     if campaign.combinations:
         whole = noise_of(OpenAnswers(campaign.combinations), dummies)
@@ -168,7 +170,7 @@ def require_question(campaign: Campaign) -> None:
     """ConfigError where [asks] is not what its questions ask, or goes with no such noise or order."""
     for one in campaign.questions:
         _require_one(one)
-        if isinstance(campaign.mechanism, Drawn) and not (asked := question_of(one)).of_samples:
+        if (isinstance(campaign.mechanism, Drawn) or campaign.draws) and not (asked := question_of(one)).of_samples:
             raise ConfigError(f"the campaign {campaign.id}: {asked.label} is asked of everybody, and not drawn.")
     if isinstance(campaign.asked, AskedTogether) and campaign.open:
         first = campaign.questions[0]
@@ -311,7 +313,7 @@ def _dummies_of(rule: DummiesRule, k: int) -> ShufflerDummies:
             f"{rule.delta:g}."
         )
     if isinstance(rule, DigitsRule):
-        return SeveralDummies(message.laws, (3,) * len(reaches))
+        return SeveralDummies(message.laws, (3,) * len(reaches), k // (3 * len(reaches)))
     return GaussianDummies(k, message.laws[0])
 
 
@@ -323,8 +325,7 @@ def law_of(dummies: ShufflerDummies) -> Law:
     """
     if isinstance(dummies, SparseDummies):
         return int(dummies.kept * SCALE), int(dummies.more * SCALE), SCALE, BY_CHANCE
-    noise, *others = [law for law, _ in dummies.laws]
-    assert not isinstance(noise, SummedLaw)  # of what is added, and no marginal
+    noise, *others = dummies.noises if isinstance(dummies, SeveralDummies) else (dummies.noise,)
     if isinstance(noise, TruncatedGaussian):
         more = [law.reach for law in others]
         return noise.scale.numerator, noise.scale.denominator, noise.reach, SQUARED, *more
@@ -347,8 +348,10 @@ def readable_people(campaign: Campaign, devices: int, unreadable: int, *, each: 
 SLIP = 1e-9  # relative: the decimals of a file
 
 
-def people_dummies(campaign: Campaign) -> UserDummies | None:
+def people_dummies(campaign: Campaign, *, senders: int = 0) -> UserDummies | None:
     """Messages that every device of the campaign sends; None where devices send no dummies.
+
+    senders : as of `noise_of_campaign`.
 
     Raises
     ------
@@ -359,6 +362,8 @@ def people_dummies(campaign: Campaign) -> UserDummies | None:
     rule, mechanism = campaign.sent, campaign.mechanism
     if rule is None or not isinstance(mechanism, Unrandomized):
         return None
+    if campaign.among is not None and (whole := people_dummies(campaign.among)) is not None:
+        return whole.restricted(mechanism.k, senders=senders or campaign.among.batch.minimum)
     assert campaign.promise.assumed_honest is not None  # a campaign without it is none
     k = campaign.combinations or mechanism.k
     wrong = _what_is_wrong(rule, k, campaign.promise.assumed_honest, campaign.symbols)

@@ -144,10 +144,10 @@ class ClosedRound:
         return found
 
     def stated_classes(self, campaign: Campaign, tags: Tags) -> dict[str, Any]:
-        """The entries of the signed header about classes: how many people of each sent these; else none."""
-        if not campaign.classes:
+        """The entries of the signed header about classes, or questions: how many people of each sent these."""
+        if not campaign.kinds:
             return {}
-        found = [0] * len(campaign.classes)
+        found = [0] * campaign.kinds
         for start in range(0, len(tags), _CHUNK):
             for packed in self.read_packed(tags[start : start + _CHUNK]):
                 found[packed[_KEY + _SLOT]] += 1

@@ -216,7 +216,7 @@ class DeliveryAudit:
             wrong += not self._by_chance and each * header.devices != len(of_devices)
             wrong += len(set(entries)) != len(entries)
             wrong += not self._by_chance and set(Counter(map(self._report, of_devices)).values()) > {each}
-            wrong += header.classes not in (None, self._count_classes(of_devices))
+            wrong += not self._by_chance and header.classes not in (None, self._count_classes(of_devices))
         return wrong
 
     @property
@@ -233,13 +233,14 @@ class DeliveryAudit:
         return sum(devices[id] - self._sent(entries) for id, entries in batches.items())
 
     def _count_classes(self, entries: list[bytes]) -> tuple[int, ...]:
-        """How many of these reports are of each class."""
-        found = Counter(self._by_inner[inner].place for inner in entries if inner in self._by_inner)
-        return tuple(found[place] for place in range(len(self.campaign.classes)))
+        """How many of the reports with these entries are of each class, or answer each question."""
+        reports = {self._report(inner): self._by_inner[inner].place for inner in entries if inner in self._by_inner}
+        found = Counter(reports.values())
+        return tuple(found[place] for place in range(self.campaign.kinds))
 
     def _count_overspent(self, reports: Iterable[Envelope]) -> int:
         """Devices that have paid more than their budget, in whatever classes."""
-        prices = [as_written(self.campaign.of_class(at).charged) for at in range(max(1, len(self.campaign.classes)))]
+        prices = [as_written(self.campaign.of_class(at).charged) for at in range(max(1, self.campaign.kinds))]
         spent = defaultdict[bytes, Fraction](Fraction)
         for envelope in reports:
             person, price = self.person(envelope), prices[envelope.place]

@@ -276,7 +276,7 @@ class Survey:
         campaigns = tuple(load_campaign(folder / name) for name in names)
         for each in campaigns:
             sent = "http" in each.endpoints or each.ohttp is not None
-            if isinstance(each.mechanism, Drawn):
+            if isinstance(each.mechanism, Drawn) or each.draws:
                 raise ConfigError(f"{path}: a page sends all answers of a person; {each.id} draws one of them.")
             if not sent or not all(one.mechanism.name == KRR.name and answers_of(one) for one in each.questions):
                 raise ConfigError(

@@ -562,6 +562,8 @@ class SeveralDummies(AddedDummies):
         Such as those of `dovetail.account.message_for`.
     sizes : tuple of int, one for each question, at least 2
         How many symbols it has.
+    times : int
+        How often all of these lists stand one after the other, where a person answers by one of so many rows of them.
 
     Raises
     ------
@@ -581,6 +583,7 @@ class SeveralDummies(AddedDummies):
 
     noises: tuple[TruncatedGaussian, ...]
     sizes: tuple[int, ...]
+    times: int = 1
     k: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -589,7 +592,7 @@ class SeveralDummies(AddedDummies):
             raise refuse("noises", f"one for each of {len(self.sizes):,} sizes", self.noises)
         for noise in self.noises:
             instance("noises", noise, TruncatedGaussian)
-        object.__setattr__(self, "k", sum(self.sizes))
+        object.__setattr__(self, "k", self.times * sum(self.sizes))
 
     @property
     def messages(self) -> int:
@@ -597,7 +600,7 @@ class SeveralDummies(AddedDummies):
 
     @property
     def laws(self) -> tuple[tuple[CountLaw, int], ...]:
-        return tuple(zip(self.noises, self.sizes, strict=True))
+        return tuple(zip(self.noises, self.sizes, strict=True)) * self.times
 
 
 @final
@@ -803,16 +806,26 @@ class UserDummies:
 
     k: int
     rate: float
+    others: int = 0  # symbols of other questions: a dummy may be of them, too
+    senders: int = 0  # people who send dummies, where only some of them are asked this question; else 0
 
     def __post_init__(self) -> None:
         sent = SentDummies(self.k, self.rate)
         object.__setattr__(self, "k", sent.k)
         object.__setattr__(self, "rate", sent.rate)
 
+    @property
+    def share(self) -> float:
+        """Chance that a person sends a dummy of a symbol."""
+        return self.rate / (self.k + self.others)
+
     def variance(self, n: int) -> float:
-        """Of every estimated count of n people."""
-        share = self.rate / self.k
-        return n * share * (1.0 - share)
+        """Of every estimated count, where n people send dummies."""
+        return n * self.share * (1.0 - self.share)
+
+    def restricted(self, k: int, *, senders: int) -> UserDummies:
+        """The same beside k of these symbols, which one question of several has, of so many people."""
+        return replace(self, k=k, others=self.k + self.others - k, senders=senders)
 
     def marginal(self, k: int) -> UserDummies:
         """What people send of one of k answers, where symbols are combinations with as many for each answer.
@@ -848,7 +861,7 @@ class UserDummies:
 
     def counts(self, batch: ArrayLike, n: int) -> NDArray[np.float64]:
         """Unbiased numbers (k,) of people behind the symbols of a batch of n people."""
-        return self.tally(batch).astype(np.float64) - n * self.rate / self.k
+        return self.tally(batch).astype(np.float64) - n * self.share
 
     def tally(self, batch: ArrayLike) -> NDArray[np.int64]:
         """How often each symbol (k,) came, dummies included: tallies of the parts of a batch add."""
