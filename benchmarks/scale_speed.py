@@ -137,6 +137,7 @@ def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float
     from dovetail.engine.orders import Layout
     from dovetail.engine.passes import Batch, PackReports, UnpackReports
     from dovetail.engine.processes import Processes
+    from dovetail.engine.release import batch_rows
     from dovetail.engine.rows import Secret
     from dovetail.engine.spark import Spark
     from dovetail.job.config import parse_config
@@ -155,7 +156,7 @@ def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float
     unpack = UnpackReports(secret, batches, (), str(staging), "{}")
     start, begin = tree()[0], perf_counter()
     engine.exchange(
-        source, pack, unpack, parts=layout.parts + 1, rows=job_of.rows(message.size), staging=staging, progress=silent
+        source, pack, unpack, parts=layout.parts + 1, rows=batch_rows(message.size), staging=staging, progress=silent
     )
     return (perf_counter() - begin, *reckoned(start))
 

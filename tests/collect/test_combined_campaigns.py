@@ -141,6 +141,11 @@ def test_the_noise_of_a_count_is_told_of_a_combination(
 
 
 NONE = {"name": "none", "k": 2}
+CERTAIN = {
+    "question": "shares",
+    "values": [{"name": "is", "categories": ["yes"]}],
+    "symbols": [[{"of": ["is"], "rounding": "list", "points": 1}]],
+}
 
 
 def document(way: str, people: int) -> dict[str, Any]:
@@ -189,6 +194,10 @@ def test_every_combination_is_counted_once_for_every_question_whatever_crashes(w
         (
             {"asks": {"question": "joint", "each": document("shuffler", 60)["asks"]["each"][:1]}, "randomizer": NONE},
             "at least 2 questions",
+        ),
+        (
+            {"asks": {"question": "joint", "each": [document("shuffler", 60)["asks"]["each"][0], CERTAIN]}},
+            "which says one of two things or more",
         ),
         (
             {"asks": {**document("shuffler", 60)["asks"], "question": "one"}},

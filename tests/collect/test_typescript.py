@@ -123,14 +123,27 @@ def test_what_typescript_makes_of_numbers_is_learned(
     assert (np.abs(truth) > 6.5 * np.array(group["standard_error"])).any()  # of strangers' numbers it would be 0
 
 
+def combined(people: int) -> dict[str, Any]:
+    """The same questions, answered by their combination among Gaussian dummies."""
+    made = together(people)
+    (law,) = message_for(weights=(1,), epsilon=2.0, delta=1e-3).laws
+    made["asks"]["each"][1]["symbols"] = [[{"of": ["minutes"], "rounding": "even", "points": 2}]]
+    return made | {
+        "randomizer": {"name": "none", "k": 6},
+        "promise": {"delta": 1e-3, "trust": "shuffler", "device_budget": 10.0},
+        "dummies": {"epsilon": 2.0, "delta": 1e-3, "reach": law.reach, "variance": str(law.scale)},
+    }
+
+
 @pytest.mark.exhaust
 @needs_client
-@pytest.mark.parametrize("ask", ["joint", "one"])
+@pytest.mark.parametrize("ask", ["joint", "one", "combined"])
 def test_several_questions_of_typescript_are_learned_from_one_report(ask: str, tmp_path: Path) -> None:
     """Within 6.5 standard errors, as the analyzer states them: a false alarm below 1e-10 for each number."""
-    people = 150 if ask == "joint" else 400
+    people = {"joint": 150, "one": 400, "combined": 300}[ask]
     held = [{"way": WAYS[slot % 2], "minutes": float(slot % 60)} for slot in range(people)]
-    found = counted(tmp_path / "site", together(people, ask), held)
+    document = combined(people) if ask == "combined" else together(people, ask)
+    found = counted(tmp_path / "site", document, held, *(["shuffler"] if ask == "combined" else []))
     assert found["n"] == people
     minutes = float(np.mean([one["minutes"] for one in held]))
     for one, truth in zip(found["questions"], ([0.5, 0.5, 0.0], [minutes]), strict=True):

@@ -3,7 +3,8 @@
  *
  * The same symbols of the same words as `dovetail_protocol.asked`, whose device this is the twin of. Rounding compares
  * 53 uniform bits with a double, which is exact, and every double is computed in the same order as there. In a chunk of
- * its own, for campaigns that have [asks], with what randomizes arrays and several answers together.
+ * its own, for campaigns that have [asks], with what randomizes arrays and several answers together. Several answers
+ * among dummies are one symbol, that of their combination.
  */
 
 import { real } from "./checks.js";
@@ -77,61 +78,88 @@ export const asks: Asks = {
   read: (section, kind, categories) => {
     const question = section.text("question");
     if (categories.length) throw config("`randomizer.categories` go without [asks], which names the values itself.");
-    if (!TOGETHER.includes(question) && !kind.parts) return readOne(section, question, kind);
+    if (!TOGETHER.includes(question) && !kind.parts) return asked(readStated(section), kind);
     const tabled = section.read("each", [], tables);
     section.finish();
+    if (kind.name === "none" && question === "joint") return combined(question, tabled.map(readStated), kind);
     if (question !== kind.name || tabled.length !== kind.parts?.length) {
       throw config("`randomizer.name` of several questions is `asks.question`, with one of `randomizer.parts` for each of `asks.each`.");
     }
-    return together(question, tabled.map((one, place) => readOne(one, one.text("question"), kind.parts![place]!)));
+    return together(question, tabled.map((one, place) => asked(readStated(one), kind.parts![place]!)));
   },
 };
 
 /** Several questions of each person, whose answers stay together in one report, or of which one is drawn. */
 function together(question: string, each: readonly Asked[]): Asked {
-  const values = each.flatMap((one) => one.values);
-  requireNames(values);
-  return {
-    values,
-    count: 1,
-    digits: 0,
-    stated: [question, each.map(({ stated }) => stated)],
-    check: (given) => checkAll(values, given),
-    answers: (checked, words) => {
-      let end = 0;
-      return [each.flatMap((one) => one.answers(checked.slice(end, (end += one.values.length)), words))];
-    },
-  };
+  const stated = [question, each.map((one) => one.stated)];
+  return about(each.flatMap((one) => one.values), stated, 0, 1, (checked, words) => {
+    let end = 0;
+    return [each.flatMap((one) => one.answers(checked.slice(end, (end += one.values.length)), words))];
+  });
 }
 
-function requireNames(values: readonly Value[]): void {
-  if (!values.length || values.length > MOST_VALUES || new Set(values.map(({ name }) => name)).size < values.length) {
+/** Several questions of one symbol each, whose combination is the one symbol of a person: the last counts fastest. */
+function combined(question: string, each: readonly Stated[], kind: Mechanism): Asked {
+  const values: Value[] = [];
+  const parts = each.flatMap(([, , own, symbols]) => {
+    const first = values.push(...own) - own.length;
+    const [parts = []] = symbols;
+    if (each.length < 2 || symbols.length > 1 || sizeOf(parts) < 2) {
+      throw config("`asks.each` among dummies must be at least 2 questions of one symbol each.");
+    }
+    return parts.map((part) => ({ ...part, of: part.of.map((place) => first + place) }));
+  });
+  return asked([question, [], values, [parts]], kind, [question, each]);
+}
+
+/** What is asked about values of different names. */
+function about(values: readonly Value[], stated: unknown, digits: number, count: number, answers: Asked["answers"]): Asked {
+  const names = values.map(({ name }) => name);
+  if (!names.length || names.length > MOST_VALUES || new Set(names).size < names.length) {
     throw config(`the values of [asks] must be 1 to ${MOST_VALUES} with different names.`);
   }
+  const check = (given: unknown) => {
+    const held = inOrder(given, names, values[0]!.length > 0);
+    if (held?.length === names.length) return values.map((value, place) => checked(value, held[place]));
+    throw new DovetailError("data", `\`value\` must have ${names.length} parts: ${names.join(", ")}.`);
+  };
+  return { values, stated, digits, count, check, answers };
 }
 
-function checkAll(values: readonly Value[], given: unknown): readonly Input[] {
-  const names = values.map(({ name }) => name);
-  const held = inOrder(given, names, values[0]!.length > 0);
-  if (held?.length === values.length) return values.map((value, place) => checked(value, held[place]));
-  throw new DovetailError("data", `\`value\` must have ${names.length} parts: ${names.join(", ")}.`);
-}
+/** A question, its settings, the values that it is about, and the symbols that a person makes of them. */
+type Stated = readonly [question: string, settings: unknown, values: readonly Value[], symbols: readonly (readonly Part[])[]];
 
-function readOne(section: Section, question: string, kind: Mechanism): Asked {
+function readStated(section: Section): Stated {
+  const question = section.text("question");
   const settings = section.section("settings", true).sorted;
   const values = section.read("values", [], tables).map(readValue);
-  requireNames(values);
   const lists = section.read("symbols", [], (path, found) => list(path, found).map((parts) => tables(path, parts)));
   const symbols = lists.map((parts) => parts.map((part) => readPart(part, values)));
   section.finish();
+  return [question, settings, values, symbols];
+}
+
+/** What is asked by this table, for answers that the mechanism takes. */
+function asked(stated: Stated, kind: Mechanism, as: unknown = stated): Asked {
+  const [, , values, symbols] = stated;
   const all = symbols.flat();
   const digits = all.some(({ rounding }) => rounding === "digits") ? ternaryDigits(all[0]!.points) : 0;
   if (digits && all.length > 1) throw config('a part of `asks.symbols` with rounding "digits" stands alone.');
-  const sizes = symbols.map((parts) => 3 * digits || parts.reduce((size, { points }) => size * points, 1));
+  const sizes = symbols.map((parts) => 3 * digits || sizeOf(parts));
   const size = sizes.reduce((sum, each) => sum + each, 0);
   if (symbols.length > MOST_SYMBOLS || symbols.some((parts) => !parts.length) || size > MOST_PLACES) {
     throw config(`\`asks.symbols\` must be at most ${MOST_SYMBOLS} lists of parts, with ${MOST_PLACES} places together.`);
   }
+  const made = about(values, as, digits, digits || symbols.length || 1, (held, words) => {
+    if (!symbols.length) return held;
+    let first = 0;
+    return symbols.flatMap((parts, number) => {
+      const place = parts.reduce((before, part) => before * part.points + placeOf(part, values, held as number[], words), 0);
+      if (digits) return Array.from({ length: digits }, (_, digit) => 3 * digit + (Math.floor(place / 3 ** digit) % 3));
+      first += sizes[number]!;
+      return first - sizes[number]! + place;
+    });
+  });
   const { lower, upper } = kind.parameters;
   const [first] = values as [Value];
   const same = first.length ? first.length === kind.d : !kind.d && first.lower === lower && first.upper === upper && !first.missing;
@@ -142,23 +170,11 @@ function readOne(section: Section, question: string, kind: Mechanism): Asked {
   if ((symbols.length > 1 || digits) && kind.name !== "none") {
     throw config('several symbols of a person in [asks] go with dummies and `randomizer.name` = "none".');
   }
-  return {
-    values,
-    count: digits || symbols.length || 1,
-    digits,
-    stated: [question, settings, values, symbols],
-    check: (given) => checkAll(values, given),
-    answers: (held, words) => {
-      if (!symbols.length) return held;
-      let first = 0;
-      return symbols.flatMap((parts, number) => {
-        const place = parts.reduce((before, part) => before * part.points + placeOf(part, values, held as number[], words), 0);
-        if (digits) return Array.from({ length: digits }, (_, digit) => 3 * digit + (Math.floor(place / 3 ** digit) % 3));
-        first += sizes[number]!;
-        return first - sizes[number]! + place;
-      });
-    },
-  };
+  return made;
+}
+
+function sizeOf(parts: readonly Part[]): number {
+  return parts.reduce((size, { points }) => size * points, 1);
 }
 
 /** The largest J for which 3^J is at most `points`. */

@@ -2,8 +2,8 @@
  * The campaign: what is asked, how it is randomized, when, and who may open what. One signed TOML file for all roles.
  *
  * The same files are taken as by `dovetail_protocol.campaign`, but for what this package leaves out, which is refused
- * by name: `budget_laplace` and the suite mlkem768-x25519. [asks], [tokens] and dummies of the shuffler are read by what
- * `dovetail-device/asks`, `/tokens` and `/dummies` hand in.
+ * by name: `budget_laplace` and the suite mlkem768-x25519. [asks], [tokens], [memoize] and dummies of the shuffler are
+ * read by what `dovetail-device/asks`, `/tokens`, `/memoize` and `/dummies` hand in.
  */
 
 import { parse as parseToml } from "smol-toml";
@@ -15,6 +15,7 @@ import { DovetailError, config, show, unsupported } from "./errors.js";
 import { asWritten, floorDiv } from "./exact.js";
 import { type GatewayKey, SealingKey, VerifyingKey, gatewayKey, sha256 } from "./keys.js";
 import { type Mechanism, mechanism } from "./mechanisms.js";
+import type { Memoize } from "./memoize.js";
 import { Section } from "./section.js";
 import type { TokenRule, Tokens } from "./tokens.js";
 
@@ -97,6 +98,8 @@ export interface Campaign {
   /** Dummies that the shuffler adds; where they alone hide an answer, nothing is randomized either. */
   readonly added: AddedRule | null;
   readonly classes: readonly EpsilonClass[];
+  /** Whether a device draws one report, and sends it again in every later round. */
+  readonly memoized: boolean;
   /** SHA-256 of the signed bytes. */
   readonly digest: Bytes;
   readonly signed: Bytes;
@@ -112,6 +115,8 @@ export interface AddOns {
   readonly asks?: Asks | undefined;
   /** Where the shuffler is trusted with the noise: `dummies` of `dovetail-device/dummies`. */
   readonly dummies?: Dummies | undefined;
+  /** Where one report is sent in all rounds: `memoize` of `dovetail-device/memoize`. */
+  readonly memoize?: Memoize | undefined;
 }
 
 /** Nats that one report costs: of the local promise; without one, of one batch's. */
@@ -190,7 +195,7 @@ function utf8(bytes: Uint8Array): string | null {
   }
 }
 
-async function read(body: Bytes, signed: Bytes, { tokens: reader, asks, dummies }: AddOns): Promise<Campaign> {
+async function read(body: Bytes, signed: Bytes, { tokens: reader, asks, dummies, memoize }: AddOns): Promise<Campaign> {
   const content = utf8(body);
   if (content === null) throw config("a campaign is text.");
   let found: Record<string, unknown>;
@@ -232,6 +237,7 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks, dummies 
   };
   const classes = readClasses(top.section("classes", true), kind);
   const order = readShuffle(top.section("shuffle"));
+  const memoized = Object.hasOwn(found, "memoize");
   const tokens = bears ? await (reader ?? addOn("tokens")).read(shown, promise, plain) : null;
   const terms = {
     ...(ohttp && { relay: true }), // which one, and its keys, may change
@@ -244,6 +250,7 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks, dummies 
     sent,
     classes,
     order,
+    memoized: memoized || undefined,
   };
   const campaign: Campaign = {
     ...plain,
@@ -264,11 +271,13 @@ async function read(body: Bytes, signed: Bytes, { tokens: reader, asks, dummies 
     sent,
     added,
     classes,
+    memoized,
     digest: await sha256(body),
     signed,
     terms: text(await sha256(ascii(JSON.stringify(terms)))),
   };
   keys.finish();
+  if (memoized) (memoize ?? addOn("memoize")).check(top.section("memoize"), campaign);
   top.finish();
   agree(campaign, precise, order);
   return campaign;

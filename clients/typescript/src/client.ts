@@ -145,15 +145,19 @@ export class Device {
         const stands = standing(known.reports, number);
         if (stands !== null) return stands;
         join(known, campaign, place);
-        const price = charged(campaign, place);
-        charge(memory, campaign, questionKey(this.options.question ?? campaign.question), Math.min(this.#budget, campaign.promise.deviceBudget), price);
-        const plaintext = draw(campaign, place, answer, this.#words, options.group);
+        const make = () => {
+          const budget = Math.min(this.#budget, campaign.promise.deviceBudget);
+          charge(memory, campaign, questionKey(this.options.question ?? campaign.question), budget, charged(campaign, place));
+          const made = draw(campaign, place, answer, this.#words, options.group);
+          fresh = drawn(campaign, made);
+          return text(made);
+        };
+        const plaintext = campaign.memoized ? this.options.memoize!.draw(known, campaign.terms, make) : make();
         const id = text(this.#words.bytes(16));
         known.reports[number] = {
-          state: "drawn", reason: "", form: campaign.terms, id, plaintext: text(plaintext),
+          state: "drawn", reason: "", form: campaign.terms, id, plaintext,
           digest: "", wire: "", attempts: 0, due: 0, counted: 0,
         };
-        fresh = drawn(campaign, plaintext);
         return number;
       });
       const receipt = await this.#deliver((await this.#entry(round))!);
@@ -278,10 +282,7 @@ export class Device {
       this.#campaign = await this.#adopt(fresh, []);
       this.#transport.trust(this.#campaign);
     } else {
-      await this.options.store.transact((memory) => {
-        const found = memory.campaigns[known.id]!;
-        found.newest = Math.max(found.newest, fresh.version);
-      });
+      await this.#step((found) => void (found.newest = Math.max(found.newest, fresh.version)));
     }
   }
 
@@ -423,8 +424,7 @@ export class Device {
   }
 
   async #change(entry: Entry, change: (report: Report, known: Known) => void, always = false): Promise<Entry> {
-    return this.options.store.transact((memory) => {
-      const known = memory.campaigns[this.#campaign.id]!;
+    return this.#step((known) => {
       const report = known.reports[entry.round]!;
       if (always || !settled(report)) change(report, known);
       return { ...report, round: entry.round };
@@ -432,11 +432,10 @@ export class Device {
   }
 
   #receipt(entry: Entry): Receipt {
-    const { round, reason, state } = entry;
+    const { round, reason, due } = entry;
     const why = FINAL[reason] ?? LATER[reason] ?? "";
     const base = { campaign: this.#campaign.id, round, reason, why, drawn: false };
-    if (state === "accepted" || state === "refused") return { ...base, state, wait: 0 };
-    return { ...base, state: "waiting", wait: Math.max(0, entry.due - this.#now()) };
+    return settled(entry) ? { ...base, state: entry.state, wait: 0 } : { ...base, state: "waiting", wait: Math.max(0, due - this.#now()) };
   }
 
   // Memory
@@ -450,8 +449,12 @@ export class Device {
     throw new DovetailError("data", categories.length ? `\`value\` must be one of ${categories.join(", ")}.` : "`value` must be a number.");
   }
 
-  async #known(): Promise<Memory["campaigns"][string]> {
-    return this.options.store.transact((memory) => memory.campaigns[this.#campaign.id]!);
+  async #step<T>(change: (known: Known) => T): Promise<T> {
+    return this.options.store.transact((memory) => change(memory.campaigns[this.#campaign.id]!));
+  }
+
+  async #known(): Promise<Known> {
+    return this.#step((known) => known);
   }
 
   async #entries(): Promise<Entry[]> {
@@ -468,9 +471,7 @@ export class Device {
   }
 
   async #doubt(wrong: boolean): Promise<void> {
-    await this.options.store.transact((memory) => {
-      memory.campaigns[this.#campaign.id]!.doubted = wrong;
-    });
+    await this.#step((known) => void (known.doubted = wrong));
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
@@ -482,7 +483,7 @@ function own<T>(table: Record<string, T>, key: string): T | undefined {
   return Object.hasOwn(table, key) ? table[key] : undefined;
 }
 
-function settled(report: Report): boolean {
+function settled(report: Report): report is Report & { state: "accepted" | "refused" } {
   return report.state === "accepted" || report.state === "refused";
 }
 

@@ -33,8 +33,8 @@ export function unsupported(message: string): DovetailError {
   return new DovetailError("unsupported", message);
 }
 
-export function leftOut(what: string): DovetailError {
-  return unsupported(`${what} are not in this package.`);
+export function leftOut(name: string): DovetailError {
+  return unsupported(`${name} is not in this package; the device in Python answers this campaign.`);
 }
 
 /** Somebody else's text in one line, without what would move or hide letters. */

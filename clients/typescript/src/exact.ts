@@ -5,7 +5,7 @@
  * ever used through a bracket of fractions that contains it.
  */
 
-import { DovetailError } from "./errors.js";
+import { refuse } from "./errors.js";
 import { bitLength } from "./words.js";
 
 export interface Fraction {
@@ -143,13 +143,13 @@ export function krrMasses(k: bigint, epsilon: number): readonly [bigint, bigint]
   const { n, d } = mostOdds(epsilon);
   const lie = -floorDiv(-WORD * d, n + (k - 1n) * d);
   const keep = WORD - (k - 1n) * lie;
-  if (keep <= lie) {
-    throw new DovetailError(
-      "parameter",
-      `\`epsilon\` = ${epsilon} with \`k\` = ${k} is too small for 64-bit probabilities.`,
-    );
-  }
+  requireApart(keep, lie, epsilon);
   return [keep, lie];
+}
+
+/** Refuse an epsilon so small that the likelier masses of 64 bits are no larger than the others. */
+export function requireApart(likelier: bigint, other: bigint, epsilon: number): void {
+  if (likelier <= other) throw refuse("epsilon", "large enough for 64-bit probabilities", epsilon);
 }
 
 /** Whole masses (own bit, every other bit) out of 2^64 of unary encoding. */

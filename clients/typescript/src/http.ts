@@ -67,14 +67,12 @@ export function obliviousTransport(url: string, options: HttpOptions = {}): Tran
 }
 
 export function connection(url: string, { timeout = 10, insecureHttp = false }: HttpOptions, type: string): Exchange {
-  let place: URL;
+  let place: URL | null = null;
   try {
     place = new URL(url);
-  } catch {
-    throw config("`url` must be http://host:port or https://host:port.");
-  }
-  if (!["http:", "https:"].includes(place.protocol) || place.username || place.password || place.search || place.hash) {
-    throw config("`url` must be http://host:port or https://host:port, without user and query; this one is not.");
+  } catch {} // refused with the others
+  if (!place || !["http:", "https:"].includes(place.protocol) || place.username || place.password || place.search || place.hash) {
+    throw config("`url` must be http://host:port or https://host:port, without user and query.");
   }
   const here = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(place.hostname);
   if (place.protocol === "http:" && !here && !insecureHttp) {

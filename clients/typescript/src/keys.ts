@@ -1,6 +1,6 @@
 /** Keys of the roles: what seals, what signs; as the short texts `suite:base64url` of campaign files. */
 
-import { type Bytes, equal, join, pack, raw, text } from "./bytes.js";
+import { type Bytes, equal, join, pack, raw, text, unpack } from "./bytes.js";
 import { config, leftOut, unsupported } from "./errors.js";
 import { KEM, SUITE, seal } from "./hpke.js";
 
@@ -50,9 +50,7 @@ export class VerifyingKey {
   }
 
   #anybodys(): boolean {
-    let y = 0n;
-    for (const byte of [...this.bytes].reverse()) y = (y << 8n) | BigInt(byte);
-    return SMALL.includes((y % (1n << 255n)) % FIELD);
+    return SMALL.includes((unpack(this.bytes.slice().reverse()) % (1n << 255n)) % FIELD);
   }
 }
 
@@ -62,7 +60,7 @@ export class SealingKey {
 
   static async parse(name: string, encoded: string, suite: string): Promise<SealingKey> {
     const key = new SealingKey(split(name, encoded, suite, suite === X25519 ? 32 : 1216));
-    if (suite !== X25519) throw leftOut(`keys of ${suite}`);
+    if (suite !== X25519) throw leftOut(suite);
     try {
       await key.seal(new Uint8Array(0), new Uint8Array(0));
     } catch {

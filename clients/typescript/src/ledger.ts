@@ -74,6 +74,8 @@ export interface Known {
   reports: Record<string, Report>;
   /** By round; one for each that was ever asked for, and no second one. */
   tokens?: Record<string, HeldToken>;
+  /** Reports that are sent again in every round, by `campaign.terms`. */
+  memoized?: Record<string, string>;
 }
 
 export interface Memory {
@@ -121,6 +123,10 @@ function format({ n, d }: Fraction): string {
   return `${n}/${d}`;
 }
 
+function spentInAll({ questions }: Memory): Fraction {
+  return Object.values(questions).map(parse).reduce(plus, fraction(0n));
+}
+
 /** The least double that is, as it is written, at least this much. */
 function atLeast(value: Fraction): number {
   const near = Number(value.n) / Number(value.d);
@@ -139,7 +145,7 @@ export function charge(memory: Memory, campaign: Campaign, question: string, bud
     );
   }
   const onQuestion = parse(Object.hasOwn(memory.questions, question) ? memory.questions[question] : undefined);
-  const inAll = Object.values(memory.questions).map(parse).reduce(plus, fraction(0n));
+  const inAll = spentInAll(memory);
   for (const [gone, limit, what] of [
     [onQuestion, memory.perQuestion, "on one question"],
     [inAll, memory.total, "in all"],
@@ -171,10 +177,9 @@ export interface Account {
 
 export async function account(store: Store): Promise<Account> {
   const memory = await store.transact((found) => found);
-  const inAll = Object.values(memory.questions).map(parse).reduce(plus, fraction(0n));
   return {
     since: memory.since,
-    spent: atLeast(inAll),
+    spent: atLeast(spentInAll(memory)),
     total: memory.total,
     perQuestion: memory.perQuestion,
     campaigns: Object.entries(memory.campaigns).map(([id, known]) => ({

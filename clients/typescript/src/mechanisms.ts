@@ -17,6 +17,7 @@ import {
   krrMasses,
   mostOdds,
   nearest,
+  requireApart,
   unaryMasses,
   windowMasses,
 } from "./exact.js";
@@ -230,12 +231,7 @@ function subsetSelection(given: Parameters): Made {
   const held = Math.min(Math.max(1, Number(chosen)), k - 1);
   const [inside, outside] = [BigInt(held) * n, BigInt(k - held) * d];
   const mass = (WORD * inside) / (inside + outside);
-  if (mass * BigInt(k - held) <= (WORD - mass) * BigInt(held)) {
-    throw new DovetailError(
-      "parameter",
-      `\`epsilon\` = ${epsilon} with \`k\` = ${k} is too small for 64-bit probabilities.`,
-    );
-  }
+  requireApart(mass * BigInt(k - held), (WORD - mass) * BigInt(held), epsilon);
   const form = bits(k, (found) => popcount(found) === BigInt(held), `with ${held} of ${k} set`);
   return {
     ...form,
@@ -317,12 +313,7 @@ function window(given: Parameters): Made {
   const epsilon = privacyBudget("epsilon", given["epsilon"]);
   const width = whole("window", given["window"], 1, steps);
   const [inside, low] = windowMasses(BigInt(steps), BigInt(width), epsilon);
-  if (inside <= BigInt(width) * low) {
-    throw new DovetailError(
-      "parameter",
-      `\`epsilon\` = ${epsilon} with ${steps} grid steps is too small for 64-bit probabilities.`,
-    );
-  }
+  requireApart(inside, BigInt(width) * low, epsilon);
   const [span, outputs] = [BigInt(width), BigInt(steps + width)];
   return {
     ...numbered(outputs),
@@ -388,18 +379,14 @@ export const KINDS: Kinds = {
 
 /** The mechanism of this name; every parameter that has no fixed default must be stated. */
 export function mechanism(name: string, given: Parameters, kinds = KINDS): Mechanism {
-  if (name === "budget_laplace") throw leftOut(`campaigns of ${name}`);
+  if (name === "budget_laplace") throw leftOut(name);
   const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
   if (!kind) throw refuse("mechanism", `one of ${Object.keys(kinds).join(", ")}`, name);
   const all: Parameters = { ...kind.defaults, ...given };
   const takes = [...kind.needs, ...Object.keys(kind.defaults ?? {})];
-  for (const key of Object.keys(all)) {
-    if (!takes.includes(key)) {
-      throw new DovetailError("parameter", `${name} has no parameter \`${key.slice(0, 80)}\`; it takes ${takes.join(", ")}.`);
-    }
-  }
-  for (const key of takes) {
-    if (all[key] === undefined) throw new DovetailError("parameter", `${name} needs the parameter \`${key}\`.`);
+  const stated = Object.keys(all);
+  if (stated.length > takes.length || takes.some((key) => all[key] === undefined)) {
+    throw refuse(name, `stated by ${takes.join(", ")}`, stated.join(", "));
   }
   return { ...kind.make(all), name, parameters: Object.fromEntries(takes.map((key) => [key, all[key]])) };
 }

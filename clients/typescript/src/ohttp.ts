@@ -57,11 +57,11 @@ export interface BinaryResponse {
 /** The final response of these bytes, padded or not; throws for anything else. */
 export function binaryResponse(data: Bytes): BinaryResponse {
   const reader = new Reader(data);
-  if (reader.number() !== 1) throw new RangeError("no binary response of known length");
-  const status = reader.number();
-  if (status < 200 || status > 599) throw new RangeError("no final response");
+  const [framing, status] = [reader.number(), reader.number()];
   const [lines, content, trailers] = [reader.rest(), reader.rest(), reader.rest()];
-  if (trailers.length || data.slice(reader.place).some(Boolean)) throw new RangeError("more than a response");
+  if (framing !== 1 || status < 200 || status > 599 || trailers.length || data.slice(reader.place).some(Boolean)) {
+    throw new RangeError("no final response of known length alone");
+  }
   const [headers, fields] = [new Headers(), new Reader(lines)];
   while (fields.place < lines.length) headers.append(latin(fields.part()), latin(fields.part())); // throws for bad ones
   return { status, headers, content };

@@ -6,11 +6,12 @@ import { Section } from "../dist/section.js";
 import { parseCampaign } from "../dist/campaign.js";
 import { pairOf, signerOf } from "../dist/keys.js";
 import { mechanism } from "../dist/mechanisms.js";
+import { memoize } from "../dist/memoize.js";
 import { draw, sealMessage } from "../dist/message.js";
 import { anonymousTokens, applyFor, challenge, tokenInput, tokenKey, tokenRequest } from "../dist/tokens.js";
 import { Words } from "../dist/words.js";
 
-const ADD_ONS = { asks, dummies };
+const ADD_ONS = { asks, dummies, memoize };
 const unhex = (text) => Uint8Array.from(text.match(/../g) ?? [], (byte) => parseInt(byte, 16));
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 

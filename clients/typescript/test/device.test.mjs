@@ -11,6 +11,7 @@ import { asks } from "../dist/asks.js";
 import { dummies } from "../dist/dummies.js";
 import { event, refusal } from "../dist/delivery.js";
 import { pairOf, signerOf } from "../dist/keys.js";
+import { memoize } from "../dist/memoize.js";
 import { Device, account, fileStore, httpTransport, inMemory, limit } from "../dist/node.js";
 import { START, campaignFile, handOverLine, shuffler, unhex } from "./given.mjs";
 
@@ -142,15 +143,16 @@ test("the values of a person are taken by name or in order, and a wrong one draw
 const SHUFFLED = { delta: 'delta = 1e-2\ntrust = "shuffler"' };
 const DUMMIES = `[dummies]\nepsilon = 1.0\ndelta = 1e-6\nvariance = "1715/4"\n`;
 
-test("[asks], tokens and dummies of the shuffler without their modules are left out by name", async () => {
+test("[asks], tokens, [memoize] and dummies of the shuffler without their modules are left out by name", async () => {
   for (const [changes, ending] of [
     [{}, BODY],
     [{}, '[tokens]\nissuer = "https://issuer.example.org"\n'],
     [SHUFFLED, `${DUMMIES}reach = 30\n`],
+    [{}, MEMOIZED],
     [{ name: 'name = "budget_laplace"' }, ""],
   ]) {
     const opened = Device.open(await campaignFile(changes, undefined, ending), { store: inMemory() });
-    await assert.rejects(opened, (error) => error.kind === "unsupported" && /(^campaigns of budget_laplace are not in this package|^\[(\w+)\] needs dovetail-device\/\2)\.$/.test(error.message));
+    await assert.rejects(opened, (error) => error.kind === "unsupported" && /(^budget_laplace is not in this package; the device in Python answers this campaign|^\[(\w+)\] needs dovetail-device\/\2)\.$/.test(error.message));
   }
 });
 
@@ -200,6 +202,19 @@ test("several questions are answered in one report, which costs their sum, and o
   assert.equal((await account(store)).spent, 0.3);
 });
 
+test("among dummies the answers to several questions are one symbol, which says them all and costs one batch", async () => {
+  const each = TOGETHER.replace('lower = 0, upper = 60}]', 'lower = 0, upper = 60}]\nsymbols = [[{of = ["minutes"], rounding = "bins", bins = 4, points = 2}]]');
+  const open = { ...SHUFFLED, name: 'name = "none"', epsilon: "", k: "k = 6" };
+  const [store, transport] = [inMemory(), shuffler()];
+  const made = await Device.open(await campaignFile(open, undefined, `${DUMMIES}reach = 30\n${each}`), { store, transport, asks, dummies, trust: "shuffler", now: () => START });
+  for (const wrong of [["walk"], ["walk", 61], ["run", 5], { way: "walk" }]) await assert.rejects(made.submit(wrong), kind("data"));
+  const { state, report } = await made.submit({ minutes: 40, way: "bike" }, { round: 1 });
+  assert.deepEqual([state, report, (await account(store)).spent], ["accepted", [3n], 1]);
+  await assert.rejects(Device.open(await campaignFile({ ...open, k: "k = 5" }, undefined, `${DUMMIES}reach = 30\n${each}`), { store, asks, dummies }), /other symbols/);
+  const single = each.slice(0, each.lastIndexOf("[[asks.each]]"));
+  await assert.rejects(Device.open(await campaignFile({ ...open, k: "k = 3" }, undefined, `${DUMMIES}reach = 30\n${single}`), { store, asks, dummies }), /at least 2 questions/);
+});
+
 test("of several questions one is drawn, which costs the largest epsilon, whatever a person holds", async () => {
   const file = await campaignFile({ name: 'name = "one"\nweights = [1, 3]', k: PARTS, epsilon: "" }, undefined, TOGETHER.replace("joint", "one"));
   const drawn = [0, 0];
@@ -213,9 +228,44 @@ test("of several questions one is drawn, which costs the largest epsilon, whatev
   assert.ok(drawn[0] > 0 && drawn[1] > 40, String(drawn)); // either fails with a chance below 1e-11
 });
 
-test("a campaign that repeats one report in all rounds is refused by name", async () => {
-  const again = await campaignFile({}, undefined, "[memoize]\nconstant_values = true\n");
-  await assert.rejects(Device.open(again, { store: inMemory(), asks }), kind("config"));
+const MEMOIZED = "[memoize]\nconstant_values = true\n";
+
+test("where a campaign repeats one report it is drawn and paid for once, whatever is answered later and whoever opens it", async (context) => {
+  const [place, transport] = [folder(context), shuffler()];
+  let now = START + 10;
+  const open = async (changes = {}, ending = MEMOIZED) =>
+    Device.open(await campaignFile(changes, undefined, ending), { store: fileStore(place), transport, memoize, now: () => now });
+  const plaintexts = [];
+  for (let round = 1; round <= 12; round++, now += 3600) {
+    transport.answers.push(later); // so that it can be looked at
+    const made = await open({ version: `version = ${round}` }); // keys may change, and what was drawn stays
+    const receipt = await made.submit(round % 4);
+    assert.deepEqual([receipt.round, receipt.drawn, receipt.report?.length], [round, round === 1, round === 1 ? 1 : undefined]);
+    plaintexts.push(String(await made.pending(round)));
+    now += 10;
+    assert.equal((await made.flush())[0].state, "accepted");
+  }
+  assert.equal(new Set(plaintexts).size, 1); // fresh ones would be with a chance of 1e-7
+  assert.equal(new Set(transport.sent).size, 12);
+  const { spent, campaigns } = await account(fileStore(place));
+  assert.deepEqual([spent, campaigns[0].reports.length], [1, 12]);
+  const other = await open({ id: 'id = "other"' });
+  assert.equal((await other.submit(1)).drawn, true); // another campaign is another report
+  assert.equal((await account(fileStore(place))).spent, 2);
+});
+
+test("a version that repeats reports is not followed where none was repeated, and odd tables and rounds that mix are refused", async () => {
+  const transport = shuffler(event("outdated", "campaign"));
+  transport.newer = await campaignFile({ version: "version = 2" }, undefined, MEMOIZED);
+  const { made } = await device({}, { transport, memoize });
+  assert.equal((await made.submit(2)).reason, "changed");
+  for (const table of ["[memoize]\n", "[memoize]\nconstant_values = false\n", `${MEMOIZED}time = "week"\n`]) {
+    const file = await campaignFile({ id: 'id = "odd"' }, undefined, table);
+    await assert.rejects(Device.open(file, { store: inMemory(), memoize }), kind("config"));
+  }
+  for (const changes of [{ minimum: 'minimum = 100\nsmall = "merge"' }, { minimum: 'minimum = 100\nlate = "next"' }]) {
+    await assert.rejects(Device.open(await campaignFile(changes, undefined, MEMOIZED), { store: inMemory(), memoize }), kind("config"));
+  }
 });
 
 test("owners are pinned, a signed hand-over is followed, and only where the person allows it", async () => {

@@ -6,6 +6,7 @@ import { asks } from "../dist/asks.js";
 import { dummies } from "../dist/dummies.js";
 import { Device, inMemory, limit, obliviousTransport } from "../dist/index.js";
 import { makeKey, signerOf } from "../dist/keys.js";
+import { memoize } from "../dist/memoize.js";
 
 const [file, count] = [new Uint8Array(readFileSync(process.argv[2])), Number(process.argv[3])];
 const trust = ["users", "shuffler"].includes(process.argv[4]) ? { trust: process.argv[4] } : {};
@@ -19,7 +20,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     const by = relay ? { transport: obliviousTransport(relay) } : {};
     const store = { ...inMemory(), key: async () => pair };
     await limit(store, { total: 400, perQuestion: 400 });
-    return Device.open(file, { store, asks, dummies, ...trust, ...by });
+    return Device.open(file, { store, asks, dummies, memoize, ...trust, ...by });
   };
   devices ??= await Promise.all(keys.map(open));
   const states = {};

@@ -6,6 +6,7 @@ import { asks } from "../dist/asks.js";
 import { raw } from "../dist/bytes.js";
 import { dummies } from "../dist/dummies.js";
 import { mechanism } from "../dist/mechanisms.js";
+import { memoize } from "../dist/memoize.js";
 import { Section } from "../dist/section.js";
 import { anonymousTokens } from "../dist/tokens.js";
 import { Words } from "../dist/words.js";
@@ -18,7 +19,7 @@ export const unhex = (text) => new Uint8Array(Buffer.from(text, "hex"));
 export { raw };
 
 /** What reads every campaign that this package can read. */
-export const ADD_ONS = { asks, dummies, tokens: anonymousTokens() };
+export const ADD_ONS = { asks, dummies, memoize, tokens: anonymousTokens() };
 
 /** The mechanism of a table [randomizer]. */
 export function madeOf({ name, ...given }) {

@@ -35,6 +35,7 @@ async function judge({ campaign, header, wire, key }) {
       asked: found.asked && [found.asked.count, found.asked.digits, ...told(found.asked.stated)],
       added: found.added && found.added.stated,
       classes: found.classes.map((each) => [each.name, each.epsilon]),
+      memoized: found.memoized,
     };
   } catch (error) {
     return { refused: error.kind ?? error.stack };

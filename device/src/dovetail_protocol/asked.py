@@ -335,9 +335,10 @@ def _read_together(section: Section, question: str, open: bool) -> AskedTogether
     if drawn:
         return _united(each, weights)
     made = AskedTogether.combined(each)
-    if any(one.sent != 1 for one in each) or made.size > MOST_PLACES:
+    if any(one.sent != 1 or one.size < 2 for one in each) or made.size > MOST_PLACES:
         raise ConfigError(
-            f"`asks.each` must be questions of one symbol each, and at most {MOST_PLACES:,} combinations of them."
+            "`asks.each` must be questions of one symbol each, which says one of two things or more, and at most "
+            f"{MOST_PLACES:,} combinations of them."
         )
     return made
 

@@ -41,7 +41,7 @@ class Question(Declared):
         From `within`, where an order moves reports between groups in a way that this question cannot undo.
     """
 
-    measure: ClassVar[str]  # the unit of what is learned: "share", "mean", "covariance"
+    measure: ClassVar[str]  # the unit of what is learned: "share", in percent, "mean", "covariance"
     needs: ClassVar[Literal["frequency", "mean", "vector"]]  # which randomizers can carry it
     hidden: ClassVar[Missing | None] = None  # why nobody's guesses at an answer are measured; None where they may be
     planned: ClassVar[Mapping[str, Sequence[Any]]] = {}  # a setting that plans choose, and its values in their order
@@ -98,6 +98,12 @@ class Question(Declared):
     @abstractmethod
     def labels(self) -> list[str]:
         """The names of the numbers that are learned."""
+
+    @final
+    @property
+    def learns_shares(self) -> bool:
+        """True if what is learned is the share of each answer: the numbers bear the names of the answers."""
+        return self.names is not None and self.names == self.labels
 
     @property
     def span(self) -> tuple[float, float] | None:

@@ -748,7 +748,7 @@ def evaluation_of(collection: Collection, found: Estimates, *, provenance: str) 
     known, central = found.overall.truth, collection.central
     shares = np.asarray(found.overall.possible if known is None else known)
     leakage = leakage_of(collection, shares, truth=known is not None)
-    law = shares if collection.question.measure == "share" else None
+    law = shares if collection.question.learns_shares else None
     return Evaluation(
         shuffler=shuffler.name,
         local=collection.local.drawn_from(provenance),

@@ -242,18 +242,13 @@ def _groups(document: Document) -> CaptionedChart | None:
     ):
         return None
     error = tables.median_error(groups)
+    places = [tables.shown_components(group["labels"])[0] for group in groups]
     rows = [
-        _row(
-            document,
-            group,
-            tables.shown_components(group["labels"])[0],
-            f"{group['by']} {plain_number(group['group'])}",
-            error,
-        )
-        for group in groups
+        _row(document, group, place, f"{group['by']} {plain_number(group['group'])}", error)
+        for group, place in zip(groups, places, strict=True)
     ]
     measure = document["estimates"]["measure"]
-    what = f"share of “{groups[0]['labels'][1]}”" if measure == "share" and groups else measure
+    what = f"share of “{groups[0]['labels'][places[0]]}”" if measure == "share" and groups else measure
     return _intervals(document, rows, f"Estimates by group: {what}")
 
 

@@ -608,7 +608,7 @@ def _setting(document: Document) -> Iterator[str]:
     yield f"{who}, {asked}: {collection['private']} ({kind})."
     if has_dummies(document["central"]) and not math.isfinite(float(document["local"]["epsilon"])):
         measure = document["estimates"]["measure"]
-        many = measure == "share" or len(document["estimates"]["overall"].get("labels", ())) > 1
+        many = len(document["estimates"]["overall"].get("labels", ())) > 1
         learned = f"{measure}s are" if many else f"{measure} is"
         mixes = {
             "shuffler": "the shuffler mixes them, adds dummies",

@@ -52,8 +52,8 @@ def _commonest(document: Document) -> float | None:
     """The largest upper end of a published share: who reads the report knows the commonest answer and this of it."""
     estimates = document["estimates"]
     overall = estimates["overall"]
-    if estimates["measure"] != "share" or missing_reason(overall) is not None:
-        return None
+    if estimates["measure"] != "share" or missing_reason(overall) is not None or len(overall["labels"]) < 2:
+        return None  # a single share is of no answer
     return min(1.0, max(float(high) for _, high in overall["interval"]))
 
 

@@ -49,9 +49,12 @@ ASKED: dict[str, tuple[Question, int | None]] = {
         for place, one in enumerate(getattr(kind, "examples", tuple)())
     },
 }
+COMBINED = {"way": "shares", "first": "covariance 0", "age": "ends"}  # in one symbol, among dummies
 
 
 def _table(name: str, private: str = "first") -> Asked | AskedTogether:
+    if name == "combined":
+        return AskedTogether.combined(tuple(_one(table, private) for private, table in COMBINED.items()))
     if name in WAYS:
         return AskedTogether(tuple(_one(table, private) for private, (table, _) in TOGETHER.items()), name)
     return _one(name, private)
@@ -65,14 +68,14 @@ def _one(name: str, private: str) -> Asked:
 def campaign_about(name: str) -> dict[str, Any]:
     """A campaign with this table."""
     asked, taker = _table(name), dict[str, Any]()
-    if isinstance(asked, AskedTogether):
+    if isinstance(asked, AskedTogether) and not asked.symbols:
         taker = {"name": name, "parts": [by for _, by in TOGETHER.values()]}
         taker |= {"weights": [700, 400, 1000]} if name == "one" else {}
     elif asked.values[0].length:
         taker = {"name": "closest_direction", "d": asked.values[0].length, "radius": 1.5, "epsilon": 2.0, "axes": 3}
     elif not asked.symbols:
         taker = {"name": "laplace", "lower": -1.0, "upper": 3.0, "epsilon": 1.0, "grid": 0.25}
-    elif asked.sent == 1 and not asked.digits:
+    elif asked.sent == 1 and not asked.digits and name != "combined":
         taker = {"name": "krr", "k": asked.size, "epsilon": 1.0}
     else:
         taker = {"name": "none", "k": asked.size}
@@ -205,6 +208,17 @@ MISASKED: list[tuple[Any, ...]] = [
     ("one", "randomizer.parts.0", {"name": "one", "parts": [], "weights": []}),
     ("one", "weights", [1, 1, 1]),
     ("shares", "question", "one"),
+    ("combined", "question", "one"), ("combined", "question", "shares"), ("combined", "randomizer.k", 80),
+    ("combined", "randomizer", {"name": "krr", "k": 81, "epsilon": 1.0}), ("combined", "randomizer.parts", []),
+    ("combined", "each", []), ("combined", "each.2", ..., "each.1", ..., "randomizer.k", 3),
+    ("combined", "each.0.symbols", [], "randomizer.k", 27), ("combined", "each.0.symbols.0", [], "randomizer.k", 27),
+    ("combined", "each.0.values.0.categories", ["a"], "each.0.symbols.0.0.points", 1, "randomizer.k", 27),
+    ("combined", "each.2.symbols.+", [{"of": ["age"], "rounding": "even", "points": 2}], "randomizer.k", 162),
+    ("combined", "each.2.values.0.name", "way", "each.2.symbols.0.0.of", ["way"]), ("combined", "each.0.more", 1),
+    ("combined", "each.2.symbols.0.0.of", ["way"]), ("combined", "each.0.symbols.0.0.of", ["age"]),
+    ("combined", "each.2.symbols.0", [{"of": ["age"], "rounding": "digits", "points": 3}]),
+    ("combined", "each.2.symbols.0", [{"of": ["age"], "rounding": "even", "points": 1 << 24}], "randomizer.k", 81),
+    ("combined", "each.1", {"question": "vector", "values": [{"name": "minutes", "length": 3}]}, "randomizer.k", 9),
 ]  # fmt: skip
 UNANSWERED: list[tuple[str, Any]] = [
     ("grid", 3.5), ("grid", "1"), ("grid", True), ("grid", None), ("grid", []), ("grid", [1, 2]), ("grid", [[1]]),
@@ -219,7 +233,8 @@ UNANSWERED: list[tuple[str, Any]] = [
     ("vector 0", [[1, 2, 3], [1, 2, 3]]), ("vector 0", {"first": {"0": 1, "1": 2, "2": 3, "length": 3}}),
     ("joint", ["a", 0.5, 1]), ("joint", ["a", 0.5, 1, 0.5, 1]), ("joint", {"way": "a"}), ("joint", ["a", 0.5, 1, 7]),
     ("joint", ["d", 0.5, 1, 0.5]), ("joint", "a"), ("joint", None), ("one", ["a", 0.5, 1]), ("one", {"way": "a"}),
-    ("one", ["d", 0.5, 1, 0.5]),
+    ("one", ["d", 0.5, 1, 0.5]), ("combined", ["a", 0.5, 1]), ("combined", ["d", 0.5, 1, 40]), ("combined", 3),
+    ("combined", ["a", 0.5, 1, 101]), ("combined", {"way": "a", "first": 0.5, "second": 1}),
 ]  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def vectors() -> dict[str, Any]:
         "messages": [_message(*each) for each in MESSAGES],
         "asked": [
             asking.answered(name, Stream(bytes([place]) * 32))
-            for place, name in enumerate([*asking.ASKED, "joint", "one"])
+            for place, name in enumerate([*asking.ASKED, "joint", "one", "combined"])
         ],
         "misasked": [asking.misasked(*each) for each in asking.MISASKED],
         "unanswered": [asking.unanswered(*each) for each in asking.UNANSWERED],
@@ -264,6 +264,7 @@ GATEWAY = OpeningKey("x25519", bytes_of("gateway", 32))
 ROUTE = {"relay": "https://relay.example.org:8403/x", "keys": [str(GatewayKey.of(GATEWAY))], "pad": 448}
 ADDED: dict[str, Any] = {"promise.trust": "shuffler", "dummies": {"epsilon": 1.0, "delta": 1e-6, "reach": 30}}
 SPARSE: dict[str, Any] = {"epsilon": 1.0, "kept": 0.25, "more": 0.0625}
+MEMOIZED = {"constant_values": True}
 ORDERED: dict[str, Any] = {
     "shuffler": "mallows",
     "alpha": 1.0,
@@ -330,6 +331,8 @@ TAKEN: list[dict[str, Any]] = [
     {"shuffle": ORDERED, "batch.small": "drop"},
     {**asking.campaign_about("tables 0"), "ohttp": {**ROUTE, "pad": 2048}},
     {**asking.campaign_about("covariance 0"), "randomizer": {"name": "unary", "k": 9, "epsilon": 1.5}},
+    {**asking.campaign_about("combined"), **{key: ADDED[key] for key in ("promise.trust", "dummies")}},
+    {"memoize": MEMOIZED, "shuffle": ORDERED, "promise.device_budget": 1.0},
 ]
 LEFT_OUT: list[dict[str, Any]] = [  # the reference takes them, this package refuses them by name
     {"randomizer": {"name": "budget_laplace", **MECHANISMS["budget_laplace"]}},
@@ -462,6 +465,18 @@ MORE_WRONG: list[dict[str, Any]] = [
     {"ohttp": {**ROUTE, "pad": 63}},
     {"ohttp": {**ROUTE, "pad": (1 << 17) + 1}},
     {"ohttp": {**ROUTE, "relay": "mqtt://relay.example.org"}},
+    *({"memoize": table} for table in (True, {}, {"constant_values": False}, {**MEMOIZED, "time": "week"})),
+    *(
+        {"memoize": MEMOIZED, **change}
+        for change in (
+            {"groups.names": ["a"]},
+            {"batch.small": "merge"},
+            {"batch.late": "next"},
+            ADDED,
+            USERS,
+            CLASSES,
+        )
+    ),
 ]
 
 
@@ -567,6 +582,7 @@ MESSAGES: list[tuple[dict[str, Any], str, int, Any, str | None, int]] = [
     (asking.campaign_about("joint"), "krr", 17, ["b", 0.7, 9.5, 0.125], None, 0),
     *((asking.campaign_about("one"), "krr", round, ["b", 0.7, 9.5, 0.125], None, 0) for round in (19, 20, 21)),
     ({**ADDED, "randomizer": {"name": "none", "k": 4}, "dummies": SPARSE}, "krr", 18, 3, None, 0),
+    (asking.campaign_about("combined"), "krr", 22, ["b", 9.5, 0.125, 10.5], None, 0),
 ]
 
 

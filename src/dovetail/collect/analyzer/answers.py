@@ -551,7 +551,7 @@ class CampaignAnswers:
             raise Refusal("not_found", f"{self.campaign.id} asks several questions: see their estimates.")
         each = self.latest() if t is None else self.at(t)
         asked = each.question
-        if asked.measure != "share" or asked.symbols > 1:
+        if not asked.learns_shares or asked.symbols > 1:
             number = asked.measure == "mean" and not asked.of_arrays
             what = "a number: it has means, not frequencies" if number else asked.label
             raise Refusal("not_found", f"{self.campaign.id} asks for {what}.")
