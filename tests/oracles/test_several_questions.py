@@ -9,12 +9,13 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from tests.oracles.test_everybody import exact_delta
 from tests.tiers import EXHAUST
 
 from dovetail.account.amplify import amplify, list_bounds
 from dovetail.account.compose import Ask, compose, questions_guarantee
-from dovetail.account.finite_channel import channel_exposures
+from dovetail.account.finite_channel import base_law, channel_exposures
 from dovetail.account.mechanism_law import (
     attack_dataset,
     everybody_law,
@@ -37,6 +38,7 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.window import Window
 
 Values = tuple[int, ...]
 
@@ -48,6 +50,10 @@ LAPLACE = Laplace(0.0, 1.0, epsilon=1.0, grid=0.5)
 def rows_of(part: Randomizer | Channel) -> Reals:
     if isinstance(part, Laplace):  # reports outside the grid say no more than its ends
         return grid_laplace_exposures(part)[0].own
+    if isinstance(part, Window):
+        return np.exp(
+            [part.log_density(np.arange(part.outputs), np.full(part.outputs, x)) for x in range(part.steps + 1)]
+        )
     return part.matrix() if isinstance(part, Channel) else part.channel().matrix()  # type: ignore[attr-defined]
 
 
@@ -344,6 +350,54 @@ def test_only_k_ary_response_is_sampled_by_blocks() -> None:
             SampledBlock(parts, blocks=2)
     with pytest.raises(ParameterError, match="`blocks` must be"):
         SampledBlock((KRR(2, 1.0),), blocks=0)
+
+
+def pattern_masses(kinds: Reals, ratio: float) -> Reals:
+    """Mass of mu where each of the three laws is above it or not, (kinds, 8), from (kinds, 4, atoms)."""
+    found = np.zeros((len(kinds), 8))
+    for row, (mu, *laws) in zip(found, kinds, strict=True):
+        held = sum(2**i * (law > 0.5 * (1.0 + ratio) * mu) for i, law in enumerate(laws))
+        np.add.at(row, held[mu > 0.0], mu[mu > 0.0])
+    return found
+
+
+@pytest.mark.parametrize(("m", "width"), [(2, 2), (3, 2), (4, 3), (5, 2), (5, 4), (6, 3), (7, 5), (6, 6)])
+def test_every_three_windows_are_a_mixture_of_those_that_are_compared_beside_other_answers(
+    m: int, width: int
+) -> None:
+    """Overlapping windows of the two values, too: another answer may make them the more exposed ones."""
+    window = Window(0.0, float(m), 1.3, window=width, grid=1.0)
+    [exposure] = exposures_of(window)
+    known = pattern_masses(
+        np.stack([exposure.mu, exposure.first, exposure.second, exposure.own], axis=1), math.exp(1.3)
+    )
+    rows = rows_of(window)
+    mu = rows.min(axis=0)
+    every = [np.stack([mu, rows[a], rows[c], rows[t]]) for a, c, t in product(range(m + 1), repeat=3)]
+    for asked in pattern_masses(np.array(every), math.exp(1.3)):
+        _, away = nnls(np.vstack([known.T, np.ones(len(known))]), np.append(asked, 1.0))
+        assert away < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("window", "krr", "n", "delta"),
+    [
+        (Window(0.0, 3.0, 1.965, window=2, grid=1.0), KRR(3, 2.954), 6259, 1.77e-5),
+        (Window(0.0, 4.0, 0.847, window=3, grid=1.0), KRR(3, 2.261), 30_825, 1.62e-6),
+        pytest.param(Window(0.0, 4.0, 0.799, window=3, grid=1.0), KRR(3, 1.493), 1975, 4.6e-8, marks=EXHAUST),
+    ],
+)
+def test_no_common_value_of_the_others_exposes_overlapping_windows_beside_another_answer_more_than_promised(
+    window: Window, krr: KRR, n: int, delta: float
+) -> None:
+    promised = amplify(JointReport((window, krr)), n=n, delta=delta).epsilon
+    rows = np.kron(rows_of(window), rows_of(krr))
+    laws = [base_law(rows[t], rows[a], rows[c]) for a, c, t in product(range(len(rows)), repeat=3) if a != c]
+    most = max(
+        ShuffledLaw(law, n).epsilon_lower(delta, guess=promised)
+        for law in sorted(laws, key=lambda law: -law.spread)[:6]
+    )
+    assert 0.99 * promised < most <= promised
 
 
 def of_separate_shuffles(parts: Sequence[KRR], others: tuple[Values, ...], a: Values, c: Values, e: float) -> float:

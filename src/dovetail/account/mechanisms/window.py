@@ -57,30 +57,68 @@ def window_dataset(randomizer: Window) -> BlanketLaw:
 
 
 def window_exposures(randomizer: Window) -> list[Exposure]:
+    r"""Windows of the two values and the others', whatever else is in a report.
+
+    .. math:: o, \; x, \; y, \; z \in [0, 1], \qquad x + y \le 1 - o, \; z \le o, \qquad
+              x + y + z + o \ge L = \max(0, 2 - m / W)
+
+    o is what the two windows share; the other's holds x of the first alone, y of the second alone and z of both.
+    Laws are linear in these, so corners of what is possible are all that counts, in each slot for itself. The first
+    kind is one of disjoint windows, which spread furthest.
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+    least = _least_held(randomizer)
+    corners = [(0, 1, 0, 0), (0, 0, 1, 0), (0, least, 0, 0), (0, 0, least, 0), (1, 0, 0, 0), (1, 0, 0, 1)]
+    kinds = dict.fromkeys([*corners, (least, 0, 0, 0)])
+    return [Exposure.of_ratios([_sent(randomizer, *kind) for kind in kinds])]
+
+
+def window_worst(randomizer: Window) -> list[Exposure]:
     r"""Disjoint windows of the two values; the others' window holds all of one, or as little of one as fits.
 
     .. math:: 0 \le x, y \le 1, \qquad x + y \ge \max(0, 2 - m / W)
 
-    are the shares of the two windows that the other's may hold. Overlapping windows expose less, and every (x, y)
-    no more than some corner of that region.
+    are the shares of the two windows that the other's may hold. Overlapping windows expose less where a report says
+    nothing else, and every (x, y) no more than some corner of that region.
 
     Source
     ------
     docs/theory/hidden-among-everybody.md, which pairs and types.
     """
+    least = _least_held(randomizer)
+    corners = [(1.0, 0.0), (0.0, 1.0), (least, 0.0), (0.0, least)]
+    return [Exposure.of_ratios([_sent(randomizer, 0.0, x, y, 0.0) for x, y in corners])]
+
+
+def _least_held(randomizer: Window) -> float:
+    """L, the least share of two windows that another one holds and that they share."""
+    m, w = randomizer.steps, randomizer.width
+    return max(0.0, (2 * w - m) / w)
+
+
+def _sent(randomizer: Window, shared: float, x: float, y: float, z: float) -> Type:
+    """Outputs in the first window alone, the second alone, both and neither: what the other's covers, and not."""
     inside, low = randomizer.device.masses
     m, w = randomizer.steps, randomizer.width
-    p, b, neither = inside / (w * low), w * low / WORD, (m - w) * low / WORD
-    least = max(0.0, (2 * w - m) / w)
-
-    def sent(x: float, y: float) -> Type:
-        """In the first window, the second and neither: what the other's covers, and what it does not."""
-        rest = min(b * (1.0 - x - y), neither)
-        mu = np.array([b * x, b * (1.0 - x), b * y, b * (1.0 - y), rest, neither - rest])
-        first, second, own = np.where(np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [1, 0, 1, 0, 1, 0]]), p, 1.0)
-        return mu, first, second, own
-
-    return [Exposure.of_ratios([sent(1.0, 0.0), sent(0.0, 1.0), sent(least, 0.0), sent(0.0, least)])]
+    p, b = inside / (w * low), w * low / WORD
+    neither = (m - w) * low / WORD + b * shared
+    rest = min(b * (1.0 - x - y - z), neither)
+    alone = 1.0 - shared
+    mu = np.array([b * x, b * (alone - x), b * y, b * (alone - y), b * z, b * (shared - z), rest, neither - rest])
+    first, second, own = np.where(
+        np.array([[1, 1, 0, 0, 1, 1, 0, 0], [0, 0, 1, 1, 1, 1, 0, 0], [1, 0, 1, 0, 1, 0, 1, 0]]), p, 1.0
+    )
+    return mu, first, second, own
 
 
-LAW = DeclaredLaw(Window, "window mechanism", upper=window_law, dataset=window_dataset, exposures=window_exposures)
+LAW = DeclaredLaw(
+    Window,
+    "window mechanism",
+    upper=window_law,
+    dataset=window_dataset,
+    exposures=window_exposures,
+    worst=window_worst,
+)
