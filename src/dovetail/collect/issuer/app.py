@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.http import Health, Refusal, read_limited, strict_app, tell_build
+from dovetail.collect.http import Health, Refusal, read_limited, strict_app, tell_build, tell_start
 from dovetail.collect.issuer.issuer import IssuerRole
 from dovetail.collect.issuer.signing import SigningFault
 from dovetail.collect.logs import Log, coarse
@@ -99,6 +99,7 @@ def scrape(issuer: IssuerRole) -> bytes:
     """The metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     tell_build(registry)
+    tell_start(registry)
     registry.register(_Metrics(issuer))
     return generate_latest(registry)
 
