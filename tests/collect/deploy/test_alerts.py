@@ -11,7 +11,7 @@ import yaml
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from tests.collect.issuer.world import TokenWorld
-from tests.collect.shuffler.world import World, campaign
+from tests.collect.shuffler.world import BEGIN, World, campaign
 
 from dovetail.collect.analyzer.analyzer import AnalyzerMetrics
 from dovetail.collect.issuer.app import scrape as scrape_issuer
@@ -38,7 +38,7 @@ def each() -> dict[str, dict[str, Metric]]:
     texts = {
         "shuffler": scrape(ShufflerService(world.shuffler, world.clock)),
         "analyzer": AnalyzerMetrics().text(),
-        "issuer": scrape_issuer(TokenWorld().issuer),
+        "issuer": scrape_issuer(TokenWorld().issuer, BEGIN),
     }
     return {
         role: {family.name: family for family in text_string_to_metric_families(text.decode())}
