@@ -123,6 +123,8 @@ soak: $(VENV)/test.stamp
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --mqtt
 	$(BIN)/python -m tests.collect.soak --kills 100 --tokens
 	$(BIN)/python -m tests.collect.soak --kills 100 --tokens --postgresql
+	$(BIN)/python -m tests.collect.soak --kills 100 --tokens --only shuffler
+	$(BIN)/python -m tests.collect.soak --kills 100 --tokens --only shuffler --postgresql
 
 bench: $(VENV)/test.stamp
 	$(PIP) --editable ./device --editable '.[bench]' || echo 'peers could not be installed; they are skipped'

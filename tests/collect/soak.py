@@ -5,7 +5,7 @@ whenever it likes, starts them again, and when everything has calmed down compar
 what is in the two databases and in the batches that a proxy has seen between the servers. With `--mqtt` the devices
 send through a broker, which is killed as well; with `--rotations 2` the keys of both servers are changed twice on the
 way, as docs/collect.md says. With `--tokens` devices ask an issuer for tokens and send by a relay, and both are
-killed as well.
+killed as well; with `--only shuffler` every kill is one of the shuffler.
 
 Failure is what `test_state_machine` calls failure. Besides, at the end: a server that does not stop with status 0, a
 device that never gets an answer, a ledger that does not charge every report once.
@@ -186,9 +186,12 @@ def soak(
     processes_of_shuffler: int = 1,
     part_reports: int | None = None,
     tokens: bool = False,
+    only: str | None = None,
     seed: int = 1,
 ) -> Found:
     """One soak in an empty folder; `stores` are URLs, the issuer's last; None: SQLite in the folder.
+
+    `only` names the processes that are killed; None: all of them.
 
     Several processes of the shuffler stand behind a balancer; half way they are restarted one after the other.
     """
@@ -200,9 +203,10 @@ def soak(
         "batch": {"minimum": 12, "small": "merge", "late": "next"},
         "promise": {"delta": 1e-6, "device_budget": 2.0 * REPORTS},
     }
-    if tokens:  # rounds have keys of their own, so that there are few: one ends when every other device has reported
-        tables |= {"rounds": {"schedule": "manual", "count": 2 * REPORTS + 1}}
-        tables |= {"batch": {"minimum": 12, "close_at": count // 2}}
+    if tokens:  # rounds have keys of their own, so that there are few: a share of the devices fills one
+        shares = max(2, kills // 12)
+        tables |= {"rounds": {"schedule": "manual", "count": shares * REPORTS + 1}}
+        tables |= {"batch": {"minimum": 12, "close_at": count // shares}}
     site = Deployment.of(tables, folder, devices=count, broker=broker.url if broker else None, tokens=tokens)
     assert site.world.shuffler.opening
     audit = DeliveryAudit(site.world.campaign, site.world.shuffler.opening)
@@ -229,7 +233,8 @@ def soak(
         steps = planned(changes, kills=kills, rotations=rotations)
         if processes_of_shuffler > 1:
             steps[kills // 2] = partial(restart_one_by_one, shufflers)
-        killed = _kill(processes, rng, kills, written=partial(_written, folder), steps=steps)
+        victims = [each for each in processes if only in (None, each.name)]
+        killed = _kill(processes, victims, rng, kills, written=partial(_written, folder), steps=steps)
         until(lambda: proxy.sent > 1)
         _calm_down(site, crowd)
         status = {each.name: each.stop() for each in others}
@@ -244,13 +249,14 @@ def _written(folder: Path) -> int:
 
 def _kill(
     processes: list[ServerProcess | Broker],
+    victims: list[ServerProcess | Broker],
     rng: random.Random,
     kills: int,
     *,
     written: Callable[[], int],
     steps: Mapping[int, Callable[[], None]],
 ) -> dict[str, int]:
-    """Kill one of them at a random moment of its life and start it again, so many times; in the end all are ready.
+    """Kill a victim at a random moment of its life and start it again, so many times; in the end all are ready.
 
     Time is counted by what devices write down meanwhile; one kill in five comes as soon as its victim is ready.
     steps : what the operator does before the kill of this number.
@@ -261,7 +267,7 @@ def _kill(
             while starting:
                 starting.pop().ready()
             steps[number]()
-        victim = rng.choice(processes)
+        victim = rng.choice(victims)
         if victim in starting:
             victim.ready()
             starting.remove(victim)
@@ -369,6 +375,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1, help="of the shuffler, behind a balancer")
     parser.add_argument("--parts", type=int, help="reports of a part, where batches are sent in parts")
     parser.add_argument("--tokens", action="store_true", help="of an issuer, and by a relay; both killed as well")
+    parser.add_argument("--only", metavar="NAME", help="kill these processes alone, such as shuffler")
     parser.add_argument("--rotations", type=int, default=0, help="changes of both servers' keys on the way")
     asked = parser.parse_args()
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the others go first
@@ -390,6 +397,7 @@ def main() -> int:
                 processes_of_shuffler=asked.processes,
                 part_reports=asked.parts,
                 tokens=asked.tokens,
+                only=asked.only,
                 seed=asked.seed,
             )
     except servers.Absent as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
@@ -11,7 +14,7 @@ from tests.device.campaigns import campaign
 
 from dovetail_protocol.binary_http import BinaryRequest, BinaryResponse, padded
 from dovetail_protocol.errors import ConfigError, DataError
-from dovetail_protocol.keys import OpeningKey
+from dovetail_protocol.keys import OpeningKey, text
 from dovetail_protocol.messages import answer_length, longest_request, oblivious_request, require_room
 from dovetail_protocol.ohttp import Gateway, GatewayKey, PendingResponse, UnknownKey
 
@@ -32,6 +35,8 @@ SEALED_RESPONSE = bytes.fromhex("c789e7151fcba46158ca84b04464910d86f9013e404feea
 KEY = GatewayKey(1, PUBLIC)
 GATEWAY = Gateway(((KEY, OpeningKey("x25519", SECRET)),))
 OWN = OpeningKey("x25519", bytes(range(32)))
+FOREIGN = json.loads((Path(__file__).parent / "vectors" / "ohttp.json").read_text())
+each_of_others = pytest.mark.parametrize("other", FOREIGN.values(), ids=FOREIGN)
 
 
 def test_the_request_of_the_rfc_is_made_byte_for_byte() -> None:
@@ -83,6 +88,34 @@ def test_we_open_a_foreign_request() -> None:
     )
     opened, pending = GATEWAY.open(head + enc + there.seal(REQUEST))
     assert opened == REQUEST and pending.exported == there.export(b"message/bhttp response", 16)
+
+
+@each_of_others
+def test_requests_of_whole_foreign_clients_are_opened_and_they_have_read_these_answers(other) -> None:  # type: ignore[no-untyped-def]
+    """Each client has opened the answer that we gave it then; it is the one that we give now."""
+    for exchange in other["client"]:
+        sent, request, answered = (bytes.fromhex(exchange[name]) for name in ("sent", "request", "answered"))
+        opened, pending = Gateway.of([OWN]).open(sent)
+        asked = BinaryRequest.decode(opened)
+        assert opened == request and asked.authority == "shuffler" and asked.path.startswith("/v1/")
+        answer = pending.open(answered)
+        assert answer is not None and pending.seal(answer, answered[:16]) == answered
+        found = BinaryResponse.decode(answer)
+        assert (found.status, found.content.hex()) == (exchange["status"], exchange["content"])
+
+
+@each_of_others
+def test_whole_foreign_gateways_have_opened_our_request_and_we_open_their_answer(other) -> None:  # type: ignore[no-untyped-def]
+    exchange = {name: bytes.fromhex(value) for name, value in other["gateway"].items()}
+    theirs = GatewayKey.parse("keys", text(exchange["configuration"]))
+    request = padded(oblivious_request("POST", "/v1/reports", bytes(range(64))).encode(), 448)
+    drawn = X25519PrivateKey.from_private_bytes(bytes(range(100, 132)))
+    wire, pending = theirs.seal(request, drawn)
+    assert wire == exchange["sent"]
+    answer = pending.open(exchange["answered"])
+    assert answer is not None
+    found = BinaryResponse.decode(answer)
+    assert (found.status, found.fields, found.content) == (202, (("dovetail-answer", "AAAA"),), b"abc")
 
 
 @pytest.mark.parametrize("place", range(7))
@@ -161,6 +194,7 @@ def test_a_request_of_the_binary_rfc_with_headers_and_padding_is_read() -> None:
     assert (found.method, found.scheme, found.authority, found.path) == ("GET", "https", "", "/hello.txt")
     assert [name for name, _ in found.fields] == ["user-agent", "host", "accept-language"]
     assert found.fields[2] == ("accept-language", "en, mi") and found.content == b""
+    assert found.encode() + bytes(2) == data
 
 
 @given(data=st.binary(max_size=200))

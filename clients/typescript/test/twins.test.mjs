@@ -191,6 +191,17 @@ test("requests and answers by a relay are those of RFC 9458, Appendix A", async 
   assert.equal(binaryResponse(answer).status, 200);
 });
 
+for (const [name, { gateway }] of Object.entries(JSON.parse(readFileSync(new URL("ohttp.json", FOLDER), "utf8")))) {
+  test(`the gateway of ${name} has opened our request, and we open its answer`, async () => {
+    const [content, secret] = [Uint8Array.from({ length: 64 }, (_, at) => at), Uint8Array.from({ length: 32 }, (_, at) => 100 + at)];
+    const key = gatewayKey("key", Buffer.from(gateway.configuration, "hex").toString("base64url"));
+    const [wire, open] = await encapsulate(key, padded(binaryRequest("/v1/reports", content), 448), await ephemeral(secret));
+    assert.equal(hex(wire), gateway.sent);
+    const answer = binaryResponse(await open(unhex(gateway.answered)));
+    assert.deepEqual([answer.status, answer.headers.get("dovetail-answer"), hex(answer.content)], [202, "AAAA", hex(Buffer.from("abc"))]);
+  });
+}
+
 test("what is no binary answer is refused", () => {
   const [empty, bad] = ["0140c8" + "04" + "0161" + "0162", "0140c8" + "04" + "0120" + "0162"]; // a header named a, and one named " "
   assert.deepEqual([...binaryResponse(unhex(empty)).headers], [["a", "b"]]);

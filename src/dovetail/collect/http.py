@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dovetail import __version__
+from dovetail.collect.clock import minute
 from dovetail.core.errors import ConfigError, DovetailError, OutputError, StorageError
 from dovetail_protocol.messages import Rejected
 
@@ -242,6 +243,16 @@ def tell_build(registry: CollectorRegistry) -> None:
     from prometheus_client import Info  # owners' verbs import this module, and need no server's libraries
 
     Info("dovetail_build", "1, with the version that runs.", registry=registry).info({"version": __version__})
+
+
+def tell_start(registry: CollectorRegistry) -> None:
+    """Tell when the process began, and no more of it: processor time, memory and connections show single requests."""
+    from prometheus_client import Gauge, ProcessCollector
+
+    for family in ProcessCollector(registry=None).collect():
+        if family.name == "process_start_time_seconds":
+            began = Gauge(family.name, "Start of the process, in whole minutes.", registry=registry)
+            began.set(minute(family.samples[0].value))
 
 
 def problem_of(error: BaseException) -> Response:

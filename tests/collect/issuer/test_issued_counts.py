@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,7 @@ from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.live_page import render_body
 from dovetail.collect.analyzer.sentences import token_sentence
 from dovetail.collect.campaign.issued_counts import IssuedCounts
+from dovetail.collect.issuer.app import scrape
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.core.errors import ConfigError, DataError
 from dovetail_protocol.keys import SigningKey
@@ -42,6 +44,19 @@ def test_rounds_that_sell_no_more_tokens_are_counted_exactly_and_others_not_told
     late = BEGIN + 1.9 * PERIOD
     assert told(BEGIN) == {} and told(late) == ({1: 3} if small == "drop" else {})
     assert told(late, world.opened(signers={})) == {1: 3, 2: 3}, "whose keys were taken away"
+
+
+def test_watchers_of_metrics_see_nobody_ask_and_tens_when_the_round_sells_no_more() -> None:
+    world = TokenWorld(count=11, asked=with_tokens(minimum=2, small="drop"))
+    texts = [scrape(world.issuer, BEGIN)]
+    for place in range(11):
+        world.bench(place).device.fetch_tokens(1)
+        texts.append(scrape(world.issuer, BEGIN))
+    assert len(set(texts)) == 1 and world.store.counts() == {("commute", 1): 11, ("commute", 2): 11}
+    over = scrape(world.issuer, BEGIN + 1.9 * PERIOD).decode()
+    assert re.findall(r"^dovetail_tokens_issued.*", over, re.M) == [
+        'dovetail_tokens_issued{campaign="commute",round="1"} 10.0'
+    ]
 
 
 def test_counts_are_believed_from_the_key_that_the_campaign_names_and_for_it_alone() -> None:

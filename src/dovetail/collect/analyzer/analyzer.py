@@ -11,7 +11,14 @@ from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import IO, Annotated, Literal, cast
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from pydantic import Field
 
 from dovetail.collect.analyzer.answers import CampaignAnswers, RosterSlotEstimator
@@ -38,6 +45,7 @@ class AnalyzerMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell the second in which the first batch came
         self._registry = CollectorRegistry()
         tell_build(self._registry)
+        ProcessCollector(registry=self._registry)  # it meets whole batches only, so that nobody's report is in these
         self._batches = self._counter("batches_counted", "Batches counted.", "campaign")
         self._refused = self._counter("batches_refused", "Batches refused whole.", "kind")
         self._reports = self._counter("reports_counted", "Valid reports in counted batches.", "campaign")

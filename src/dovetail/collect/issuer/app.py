@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.http import Health, Refusal, read_limited, strict_app, tell_build
+from dovetail.collect.http import Health, Refusal, read_limited, strict_app, tell_build, tell_start
 from dovetail.collect.issuer.issuer import IssuerRole
 from dovetail.collect.issuer.signing import SigningFault
 from dovetail.collect.logs import Log, coarse
@@ -57,7 +57,7 @@ def issuer_app(issuer: IssuerRole, clock: Clock) -> Starlette:
         return JSONResponse(await asyncio.to_thread(issuer.issued, id, clock.now()))
 
     async def metrics(_: Request) -> Response:
-        return Response(await asyncio.to_thread(lambda: scrape(issuer)), media_type=CONTENT_TYPE_LATEST)
+        return Response(await asyncio.to_thread(lambda: scrape(issuer, clock.now())), media_type=CONTENT_TYPE_LATEST)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -95,23 +95,26 @@ def _health(issuer: IssuerRole) -> Callable[[], Health]:
     return health
 
 
-def scrape(issuer: IssuerRole) -> bytes:
-    """The metrics in Prometheus' text format."""
+def scrape(issuer: IssuerRole, now: float) -> bytes:
+    """The metrics in Prometheus' text format; nobody who watches them sees one person ask."""
     registry = CollectorRegistry(auto_describe=False)
     tell_build(registry)
-    registry.register(_Metrics(issuer))
+    tell_start(registry)
+    registry.register(_Metrics(issuer, now))
     return generate_latest(registry)
 
 
 class _Metrics(Collector):
-    def __init__(self, issuer: IssuerRole) -> None:
-        self._issuer = issuer
+    def __init__(self, issuer: IssuerRole, now: float) -> None:
+        self._issuer, self._now = issuer, now
 
     def collect(self) -> Iterator[Metric]:
         issued = GaugeMetricFamily(
-            "dovetail_tokens_issued", "People who have the token of a round, in tens.", labels=["campaign", "round"]
+            "dovetail_tokens_issued",
+            "People who have the token of a round that sells no more, in tens.",
+            labels=["campaign", "round"],
         )
-        for (campaign, number), count in sorted(self._issuer.store.counts().items()):
+        for (campaign, number), count in sorted(self._issuer.sold_out(self._now).items()):
             issued.add_metric([campaign, str(number)], coarse(count))
         yield issued
         refused = CounterMetricFamily(

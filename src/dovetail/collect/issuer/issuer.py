@@ -148,14 +148,18 @@ class IssuerRole:
         campaign = self._newest.get(id)
         if campaign is None or self._signing is None:
             raise Refusal("not_found", "no such campaign is served here.")
-        counts = {number: count for (of, number), count in self.store.counts().items() if of == id}
-        over = {number: count for number, count in counts.items() if not self._sells(campaign, number, now)}
+        over = {number: count for (of, number), count in self.sold_out(now).items() if of == id}
         return IssuedCounts(id, over).document(self._signing)
 
-    def _sells(self, campaign: Campaign, round: int, now: float) -> bool:
+    def sold_out(self, now: float) -> dict[tuple[str, int], int]:
+        """How many tokens each campaign and round has that sells no more; what is on sale would show people ask."""
+        counts = self.store.counts().items()
+        return {place: count for place, count in counts if not self._sells(*place, now)}
+
+    def _sells(self, id: str, round: int, now: float) -> bool:
         """True if the round can still get more tokens."""
-        assert campaign.tokens is not None
-        if campaign.tokens.key(round) not in self._signers:
+        campaign = self._newest.get(id)
+        if campaign is None or campaign.tokens is None or campaign.tokens.key(round) not in self._signers:
             return False  # its key was taken away; a round that has tokens had it
         try:
             self._require_on_sale(campaign, round, now)

@@ -30,6 +30,7 @@ from dovetail.collect.http import (
     read_limited,
     strict_app,
     tell_build,
+    tell_start,
 )
 from dovetail.collect.logs import Log, coarse
 from dovetail.collect.shuffler import rounds as round_schedule
@@ -54,6 +55,7 @@ def scrape(service: ShufflerService) -> bytes:
     """The metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     tell_build(registry)
+    tell_start(registry)
     registry.register(_Metrics(service))
     return generate_latest(registry)
 
