@@ -38,7 +38,10 @@ COVARIANCE += ["--other-upper", "1", "--n", "1e4"]
             [*SHARE, "--epsilon", "1", "--points", "4"],
             "--points goes with --question correlation or covariance or nonresponse or regression",
         ),
-        ([*COVARIANCE, "--error", "3%"], "must be a number, not a percentage"),
+        (
+            [*COVARIANCE, "--error", "3%"],
+            "--error of the covariance of two numbers must be a number, not a percentage",
+        ),
     ],
 )
 def test_options_that_do_not_go_with_a_question_are_refused(
@@ -47,6 +50,26 @@ def test_options_that_do_not_go_with_a_question_are_refused(
     assert invoke(arguments) == 2
     told = capsys.readouterr().err
     assert message in " ".join(told.split()) and "Traceback" not in told
+
+
+@pytest.mark.parametrize("question", ["distribution", "tables"])
+def test_errors_that_are_shares_may_be_written_in_percent(question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    of = {"distribution": ["--lower", "0", "--upper", "9"], "tables": ["--k", "2", "--others", "sex: F | M"]}[
+        question
+    ]
+    trust = ["--trust", "shuffler", "--epsilon", "1", "--delta", "1e-7"]
+    told = []
+    for error in ("1%", "0.01"):
+        assert invoke(["plan", "--question", question, *of, *trust, "--error", error, "--json"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+
+
+def test_an_option_of_two_questions_is_explained_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["plan", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert 'regression: The other columns, private too, with their ranges: "age = 0..100, income = 0..15".' in told
+    assert 'tables: Further private columns with all their categories: "sex: F | M; income: low | high".' in told
 
 
 def test_a_question_of_the_registry_is_planned_and_written(

@@ -39,6 +39,14 @@ def test_the_promise_of_all_rounds_counts_what_a_device_may_send() -> None:
     assert "pays for 7 of 24 rounds" in "; ".join(found.warnings)
 
 
+def test_one_batch_is_counted_as_one() -> None:
+    told = {}
+    for rounds in (1, 2):
+        found = explain(campaign({"batch.minimum": 1000, "promise.device_budget": float(rounds)})[0])
+        told[rounds] = next(line.words for line in found.lines if line.name == "all batches")
+    assert "for 1 batch of one device" in told[1] and "for 2 batches of one device" in told[2]
+
+
 @pytest.mark.exhaust
 def test_a_budget_that_pays_exactly_pays_for_every_round() -> None:
     found = explain(campaign({"randomizer.epsilon": 0.1, "promise.device_budget": 24 * 0.1})[0])

@@ -151,21 +151,22 @@ def settings_group(name: str, kinds: Iterable[type[Declared]]) -> type:
 
     The help of an option names the mechanisms that take it; which ones do is checked with the configuration.
     """
-    found: dict[str, tuple[Any, list[str]]] = {}
+    found: dict[str, tuple[Any, dict[str, list[str]]]] = {}
     for kind in kinds:
         for one in kind.settings():
             if not one.is_file:
-                found.setdefault(one.name, (one, []))[1].append(kind.name)
+                told = found.setdefault(one.name, (one, {}))[1]
+                told.setdefault(f"{one.help}{_default(one)}", []).append(kind.name)
     options = [
         (
             one.name,
             Annotated[
                 plain_type(one.annotation) | None,
-                typer.Option(help=f"{', '.join(takers)}: {one.help}{_default(one)}"),
+                typer.Option(help=" ".join(f"{', '.join(takers)}: {text}" for text, takers in told.items())),
             ],
             None,
         )
-        for one, takers in found.values()
+        for one, told in found.values()
     ]
     return make_dataclass(name, options, frozen=True)
 

@@ -258,8 +258,8 @@ def _plan(
     """
     check_places(csv=csv, plot=plot, out=out, force=force)
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
-    if asked["question"] != "frequency" and isinstance(targets.error, Percent):
-        raise ParameterError("--error of a mean must be a number, not a percentage.")
+    if isinstance(targets.error, Percent):
+        _refuse_percent(asked["question"])
     own = given({**vars(settings)})
     if asked["question"] not in PLANNED_APART:
         asked |= {"csv": csv, "plot": plot}
@@ -318,6 +318,13 @@ def _people(question: Question) -> dict[str, Any]:
         honest = None  # all of them, and not one
     a_share = honest is not None and (isinstance(honest, Percent) or 0.0 < honest < 1.0)
     return {**given, **whole, "honest": honest if a_share else as_whole(honest)}
+
+
+def _refuse_percent(question: str) -> None:
+    """ParameterError for a question whose error is no share."""
+    kind = QUESTIONS[{"frequency": "shares", "mean": "number"}.get(question, question)]
+    if (kind.planned_measure or kind.measure) != "share":
+        raise ParameterError(f"--error of {kind.label} must be a number, not a percentage.")
 
 
 def _drawing(plan: CollectionPlan) -> dict[str, Any]:

@@ -91,8 +91,7 @@ class Regression(Question):
         Parameters
         ----------
         others
-            The other columns, private too: of a regression with ranges, "age = 0..100, income = 0..15", of tables
-            with their categories, "sex: F | M; income: low | high".
+            The other columns, private too, with their ranges: "age = 0..100, income = 0..15".
         points
             To which each product is rounded; a plan chooses them.
         """

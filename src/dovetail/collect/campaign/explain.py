@@ -29,6 +29,7 @@ from dovetail.collect.campaign.guarantees import (
 )
 from dovetail.collect.campaign.roster import MappedRoster, Roster
 from dovetail.collect.campaign.terms import added_dummies, noise_of_campaign, people_dummies, question_of, too_few
+from dovetail.core.display import counted
 from dovetail.core.estimate import Z95
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.missing import Missing
@@ -195,9 +196,7 @@ def _promise_lines(found: CampaignExplanation) -> list[CampaignFact]:
         CampaignFact(
             "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
         ),
-        CampaignFact(
-            "all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")
-        ),
+        CampaignFact("all batches", _central_words(campaign, found.together, _of_one_device(found.reports))),
     ]
 
 
@@ -225,7 +224,7 @@ def _class_lines(found: CampaignExplanation) -> list[CampaignFact]:
             CampaignFact(f"{each.name}: one batch", _central_words(campaign, one, among)),
             CampaignFact(
                 f"{each.name}: all batches",
-                _central_words(campaign, each.composed, f"{each.most_reports:,} batches of one device"),
+                _central_words(campaign, each.composed, _of_one_device(each.most_reports)),
             ),
         ]
     return [*lines, CampaignFact("shares", WEIGHTED[:1].lower() + WEIGHTED[1:].rstrip("."))]
@@ -333,6 +332,10 @@ def _held(value: Value) -> str:
     if value.length:
         return f"{value.length:,} numbers"
     return ", ".join(value.categories[:20]) if value.categories else f"{value.lower:g} to {value.upper:g}"
+
+
+def _of_one_device(count: int) -> str:
+    return f"{counted(count, 'batch', 'batches')} of one device"
 
 
 def _central_words(campaign: Campaign, central: CentralDP | Composition | Missing, of: str) -> str:
