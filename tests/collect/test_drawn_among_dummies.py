@@ -200,6 +200,17 @@ def test_intervals_cover_what_everybody_holds(way: str, tmp_path: Path, monkeypa
     assert missed < 15
 
 
+def test_a_question_is_drawn_as_often_as_its_weight_says() -> None:
+    """Whatever is held, and its symbol is an answer to it; fails by chance once in a billion."""
+    one, words = ThrowawayCampaign.of(document("shuffler", 60), 60).campaign, SimulatedBits(rng_of("weights"))
+    for held in product(("no", "yes"), repeat=2):
+        drawn = [message.draw(one, _answer(list(held), one), words) for _ in range(2000)]
+        symbols = [one.mechanism.decode(each[4:]) for each in drawn]
+        assert [each[0] for each in drawn] == [symbol // 2 for symbol in symbols]
+        assert {symbol % 2 == (held[symbol // 2] == "yes") for symbol in symbols} == {True}
+        assert abs(sum(symbol < 2 for symbol in symbols) - 500) < 6.2 * math.sqrt(2000 * 0.25 * 0.75)
+
+
 NONE = {"name": "none", "k": 4}
 EPSILON = 2.0
 

@@ -137,7 +137,7 @@ def estimate_with_user_dummies(
     dummies, people = instance("dummies", dummies, UserDummies), whole("n", n, least=1, most=MOST_PEOPLE)
     counts = dummies.counts(batch, people)
     dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
-    return shares_of_people(dummies, counts, n=people)
+    return shares_of_people(dummies, counts, n=people, senders=people)
 
 
 def shares_of_people(dummies: UserDummies, counts: NDArray[np.float64], *, n: int, senders: int) -> Estimate:

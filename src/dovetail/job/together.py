@@ -123,7 +123,7 @@ class Choices:
                 asked.several and not noise.several,
             )
         yield (
-            f"{noise.label} hides no drawn question in a campaign: devices draw one where their own noise hides it",
+            f"{noise.label} hides no drawn question in a campaign: devices draw one behind one epsilon, or dummies",
             campaign and self.question == "one" and self.noise == "classes",
         )
 

@@ -740,7 +740,7 @@ class CampaignAnswers:
         return {"weighted": WEIGHTED} if self.campaign.classes else {}
 
     def _sizes(self, sizes: tuple[int, ...]) -> Document:
-        """People of each class, or who drew each question, by its name; nothing where none are told."""
+        """Say how many people are of each class, or drew each question, by its name; nothing where there are none."""
         key = "drew" if self.campaign.draws else "classes"
         named = zip((each.name for each in self.campaign.classes or self.questions), sizes, strict=True)
         return {key: dict(named)} if sizes else {}
