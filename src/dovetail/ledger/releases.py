@@ -52,7 +52,14 @@ def fingerprint(content: bytes, key: bytes) -> str:
 
 def fingerprints(contents: Iterable[bytes], key: bytes) -> Prints:
     """Fingerprints of many small contents, 8 bytes each, in their order."""
-    return np.frombuffer(b"".join(blake2b(one, key=key, digest_size=8).digest() for one in contents), dtype=np.uint64)
+    keyed = blake2b(key=key, digest_size=8)
+
+    def digest(content: bytes) -> bytes:
+        own = keyed.copy()  # with the key, a whole block, hashed already
+        own.update(content)
+        return own.digest()
+
+    return np.frombuffer(b"".join(map(digest, contents)), dtype=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -351,7 +358,8 @@ class ReleaseLedger:
         related = [entry for entry in entries if entry.table == table or self._meets(entry, people)]
         if exact and not new_release:
             return LedgerAnswer(self._read(exact[-1]), tuple(related), exact[-1].number, reproduced=True)
-        if not new_release and (twice := int(self._known(_prints(request.rounds, key), entries).sum())):
+        rounds = _prints(request.rounds, key)
+        if not new_release and (twice := int(self._known(rounds, entries).sum())):
             raise UnsupportedError(
                 f"{twice:,} of these {len(request.rounds):,} reports were released before, of the same devices in "
                 "the same rounds; leave those rounds out, or use --new-release if you mean to draw them afresh."
@@ -361,7 +369,8 @@ class ReleaseLedger:
                 "Exactly these people were released before with --engine, where tables are recognised in another "
                 "form; a fresh draw adds its budget to that: use --new-release if you mean it."
             )
-        entry = self._add(request, key, after=max((entry.number for entry in entries), default=0), draw=draw)
+        after = max((entry.number for entry in entries), default=0)
+        entry = self._add(request, key, people, rounds, after=after, draw=draw)
         return LedgerAnswer(self._read(entry), (*related, entry), entry.number, reproduced=False)
 
     def record(self, request: ReleaseRequest, *, draw: Callable[[], pl.DataFrame]) -> int:
@@ -373,17 +382,25 @@ class ReleaseLedger:
             When another release has been recorded since, or this one cannot be.
         """
         numbers = self._store.numbers()
-        return self._add(request, self._store.key(fresh=not numbers), after=max(numbers, default=0), draw=draw).number
+        key, after = self._store.key(fresh=not numbers), max(numbers, default=0)
+        people, rounds = _prints(request.people, key), _prints(request.rounds, key)
+        return self._add(request, key, people, rounds, after=after, draw=draw).number
 
     def _add(
-        self, request: ReleaseRequest, key: bytes, *, after: int, draw: Callable[[], pl.DataFrame]
+        self,
+        request: ReleaseRequest,
+        key: bytes,
+        people: Prints,
+        rounds: Prints,
+        *,
+        after: int,
+        draw: Callable[[], pl.DataFrame],
     ) -> LedgerEntry:
         """Draw a release and record it as the next one after `after`, of which the request must know."""
         if request.after not in (None, after):
             raise self._store.overtaken()
         table, terms, groups = (fingerprint(part, key) for part in (request.table, request.terms, request.groups))
         unit = request.epsilon if request.unit is None else request.unit
-        people, rounds = _prints(request.people, key), _prints(request.rounds, key)
         sent = np.ones(people.size, np.int64) if request.sent is None else request.sent
         entry = LedgerEntry(
             after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit,
