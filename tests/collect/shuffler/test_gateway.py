@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from email.message import Message as EmailMessage
 from threading import Thread
 
@@ -23,9 +23,11 @@ from dovetail.cli.main import app as command_line
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.campaign.terms import require_same_terms
+from dovetail.collect.http import MOST_CONNECTIONS
 from dovetail.collect.relay import relay_app
 from dovetail.collect.shuffler import gateway
 from dovetail.collect.shuffler.app import shuffler_app
+from dovetail.collect.shuffler.service import UNDER_WAY
 from dovetail.core.errors import ConfigError
 from dovetail_device.http import ObliviousTransport, _Answer
 from dovetail_device.ledger import terms_of
@@ -36,6 +38,7 @@ from dovetail_protocol.keys import OpeningKey, RoleKeys, VerifyingKey
 from dovetail_protocol.messages import oblivious_request
 from dovetail_protocol.ohttp import (
     MOST_PAD,
+    MOST_SEALED,
     OVERHEAD,
     REQUEST_TYPE,
     RESPONSE_OVERHEAD,
@@ -309,13 +312,34 @@ def test_too_much_to_open_at_once_is_refused_with_a_time_to_come_back_and_the_lo
     with served(world, gateway=Gateway.of([SECRET]), under_way=len(wire)) as client:
         told = client.post("/ohttp", content=wire, headers={"content-type": REQUEST_TYPE})
         assert told.status_code == 200, "a request holds its own length, not the longest"
-    with served(World(through("https://relay.example.org")), gateway=Gateway.of([SECRET])) as client:
-        longest = padded(oblivious_request("GET", "/v1/campaigns/commute").encode(), MOST_PAD)
+
+
+@pytest.mark.exhaust
+@pytest.mark.parametrize(("pad", "most"), [(448, 1 << 14), (MOST_PAD, MOST_PAD)])
+def test_a_request_of_the_longest_campaign_is_taken_and_a_longer_one_refused(pad, most):
+    with served(World(through("https://relay.example.org", pad=pad)), gateway=Gateway.of([SECRET])) as client:
+        longest = padded(oblivious_request("GET", "/v1/campaigns/commute").encode(), most)
         wire, pending = KEY.seal(longest)
         answer = client.post("/ohttp", content=wire, headers={"content-type": REQUEST_TYPE})
         assert BinaryResponse.decode(pending.open(answer.content)).status == 200
         longer = client.post("/ohttp", content=wire + b"x", headers={"content-type": REQUEST_TYPE})
         assert (longer.status_code, kind(longer)) == (413, "too_large") and client.service.gate.used == 0
+
+
+def test_strangers_who_announce_much_and_send_nothing_keep_nobody_out():
+    """What all connections together can announce is less than what may be under way by default."""
+    world = World(through("https://relay.example.org"))
+    head = f"POST /ohttp HTTP/1.1\r\nHost: a\r\nContent-Type: {REQUEST_TYPE}\r\nContent-Length: {MOST_SEALED}\r\n\r\n"
+    with served(world, gateway=Gateway.of([SECRET]), under_way=2 * MOST_SEALED) as client, ExitStack() as stack:
+        place = (client.base_url.host, client.base_url.port)
+        links = [stack.enter_context(socket.create_connection(place, timeout=PATIENCE)) for _ in range(2)]
+        for link in links:
+            link.sendall(head.encode())
+        report = message(world.campaign, DEVICES[0])
+        assert ask(client, oblivious_request("POST", "/v1/reports", report)).status == 202
+        assert all(link.recv(1 << 16).startswith(b"HTTP/1.1 413 ") for link in links)
+        doors = shuffler_app(client.service).state.doors
+    assert MOST_CONNECTIONS * max(door.most for door in doors) < UNDER_WAY
 
 
 @pytest.mark.exhaust

@@ -200,7 +200,8 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route("/metrics", here.metrics),
     ]
     if service.gateway is not None:
-        gateway = GatewayDoor(service.gateway, doors[0], strict_app(of_devices, ready=Health))
+        pad, devices = service.shuffler.campaigns.pad, strict_app(of_devices, ready=Health)
+        gateway = GatewayDoor(service.gateway, doors[0], devices, pad=pad)
         routes += gateway.routes
         doors.append(gateway.door)
     app = strict_app(routes, ready=service.health, lifespan=lifespan, middleware=[Middleware(OpenToPages)])

@@ -56,6 +56,12 @@ class CampaignRegistry:
         """Length of the longest message of any campaign, bytes."""
         return max(version.length for version in self.versions.values())
 
+    @property
+    def pad(self) -> int:
+        """Length of the longest request by a relay, before sealing, bytes; 0 where no campaign has one."""
+        routes = (version.campaign.ohttp for version in self.versions.values())
+        return max(0 if route is None else route.pad for route in routes)
+
     @classmethod
     def of(
         cls, campaigns: Iterable[Campaign], keys: Iterable[RoleKeys], *, older_until: float = inf

@@ -21,12 +21,13 @@ from dovetail.collect.logs import Log
 from dovetail.core.errors import DataError
 from dovetail_protocol.binary_http import BinaryRequest, BinaryResponse, header, padded
 from dovetail_protocol.messages import KEPT, answer_length
-from dovetail_protocol.ohttp import KEYS_TYPE, MOST_SEALED, REQUEST_TYPE, RESPONSE_TYPE, Gateway, UnknownKey
+from dovetail_protocol.ohttp import KEYS_TYPE, OVERHEAD, REQUEST_TYPE, RESPONSE_TYPE, Gateway, UnknownKey
 
 _LOG = Log("shuffler.gateway")
 
 PATH, KEYS_PATH = "/ohttp", "/ohttp-keys"
 UNKNOWN_KEY = "https://iana.org/assignments/http-problem-types#ohttp-key"
+_LEAST = 1 << 14  # bytes before sealing that are always taken: a device that has slept knows an older length
 
 
 class GatewayDoor:
@@ -34,13 +35,14 @@ class GatewayDoor:
 
     reports : the door of reports, which a plain request would come through.
     devices : an app that has the routes of devices alone.
+    pad : the longest request of any campaign. No more is taken: what strangers announce is held until it has come.
     """
 
-    def __init__(self, gateway: Gateway, reports: Door, devices: ASGIApp) -> None:
+    def __init__(self, gateway: Gateway, reports: Door, devices: ASGIApp, *, pad: int) -> None:
         self._gateway, self._reports, self._devices = gateway, reports, devices
         self._under_way = set[asyncio.Task[None]]()
         kind = ((b"content-type", REQUEST_TYPE.encode()),)
-        self.door = Door(PATH, MOST_SEALED, reports.admit, self.ask, must=kind)
+        self.door = Door(PATH, max(_LEAST, pad) + OVERHEAD, reports.admit, self.ask, must=kind)
         self.routes = [Route(PATH, self._oblivious, methods=["POST"]), Route(KEYS_PATH, self._keys, methods=["GET"])]
 
     def ask(self, wire: bytes, tell: Callable[[Response], None]) -> None:
@@ -75,11 +77,11 @@ class GatewayDoor:
         """As the door, for a request that is no plain post."""
         if request.headers.get("content-type") != REQUEST_TYPE:
             raise Refusal("malformed", f"a request of {REQUEST_TYPE} is taken here.")
-        declared = request.headers.get("content-length", "")
-        size = min(int(declared), MOST_SEALED) if declared.isdecimal() else MOST_SEALED  # of which no more is read
+        declared, most = request.headers.get("content-length", ""), self.door.most
+        size = min(int(declared), most) if declared.isdecimal() else most  # of which no more is read
         told = asyncio.Queue[Response]()
         with self.door.admit(size):
-            self.ask(await read_limited(request, MOST_SEALED), told.put_nowait)
+            self.ask(await read_limited(request, most), told.put_nowait)
             return await told.get()
 
     async def _keys(self, _: Request) -> Response:

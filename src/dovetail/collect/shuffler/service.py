@@ -15,7 +15,7 @@ from dovetail_protocol.ohttp import Gateway
 
 _LOG = Log("shuffler.service")
 _BEAT = 0.5  # seconds
-_UNDER_WAY = 64 << 20  # bytes of messages
+UNDER_WAY = 64 << 20  # bytes of messages
 
 
 class ShufflerService:
@@ -27,7 +27,7 @@ class ShufflerService:
         clock: Clock,
         *,
         limits: ClockLimits | None = None,
-        under_way: int = _UNDER_WAY,
+        under_way: int = UNDER_WAY,
         gateway: Gateway | None = None,
     ) -> None:
         self.gateway = gateway
