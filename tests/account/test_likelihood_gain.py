@@ -41,6 +41,14 @@ def test_a_window_has_the_binomial_law(n: int, q: float) -> None:
     assert window.masses.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(("n", "q"), [(50, 0.999), (10**4, 0.01), (10**6, 1e-6), (10**9, 0.7)])
+def test_a_window_leaves_out_no_more_than_is_said(n: int, q: float) -> None:
+    for left_out in (1e-20, 1e-60, 1e-200):
+        window = binomial_window(n, q, left_out)
+        first, last = window.first, window.first + window.masses.size - 1
+        assert binom.cdf(first - 1, n, q) + binom.sf(last, n, q) <= left_out
+
+
 @pytest.mark.exhaust
 @pytest.mark.parametrize("sizes", [(30, 40), (3000, 500), (200_000, 100_000)])
 def test_blocks_of_a_sum_hold_their_mass_up_to_the_noise(sizes: tuple[int, int]) -> None:

@@ -1,5 +1,6 @@
 """Different epsilons behind one shuffle: the promise of each class, against every collection of a few people."""
 
+from dataclasses import replace
 from itertools import combinations, product
 from math import comb, exp, floor, log, sqrt
 
@@ -56,6 +57,7 @@ def test_no_collection_exceeds_the_promise_of_any_class_and_one_reaches_it(
                     worst = max(worst, sum(max(0.0, m - exp(epsilon) * two[key]) for key, m in one.items()))
             assert worst <= bound
             assert law.delta_lower(epsilon) <= bound
+            assert worst <= replace(law, least=1e-60).delta(epsilon) <= bound * (1.0 + 1e-9)
             assert bound <= one_line_delta(law, epsilon, tail=1e-3)
             assert worst > (0.5 if k == 2 else 0.2) * bound  # others that are truthful hide a little too
 
@@ -89,6 +91,12 @@ def test_a_small_delta_is_promised_to_many_people_and_over_many_rounds() -> None
     law = MixtureLaw(KRR(4, 4.0), ((10**5, KRR(4, 1.0)), (10**5, KRR(4, 4.0))))
     assert law.epsilon(1e-12) < 2.0 * law.epsilon(1e-6) < 0.1
     assert MixtureRounds(law, 50).epsilon(1e-10)[0] < 0.5
+
+
+@pytest.mark.parametrize("delta", [1e-16, 1e-25, 1e-70])
+def test_a_delta_below_what_is_usually_left_out_is_promised_no_less_exactly(delta: float) -> None:
+    for part in amplify_mixture(4, [(20_000, 1.0), (30_000, 4.0)], delta=delta):
+        assert part.epsilon <= 1.001 * part.numeric.lower < 0.5
 
 
 @pytest.mark.exhaust

@@ -6,6 +6,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from itertools import combinations, combinations_with_replacement, permutations, product
 
@@ -219,7 +220,7 @@ def test_the_logarithm_of_a_moment_is_rounded_up_for_a_trillion_people() -> None
         exposure = Exposure.of([(np.full(2, s), np.array([r, s]), np.array([s, r]), np.array([r, s]))])
         nodes = hiding_nodes(n, exposure.g, most=1e-12)
         bound = FourierBound(exposure, n, epsilon, nodes)
-        top = bound._top(bound._tilted(theta))[0, 0]
+        top = bound._top(bound._tilted(theta, exposure))[0, 0]
         with localcontext() as context:
             context.prec = 60
             e, kept, lie = Decimal(epsilon).exp(), Decimal(p) / (Decimal(p) + 1), 1 / (Decimal(p) + 1)
@@ -464,7 +465,7 @@ def test_types_that_wide_cells_do_not_settle_are_integrated() -> None:
         first = tilted.rows(np.arange(9) == np.full(logs.shape, likely))
         grid, _ = bound._grid(first, math.sqrt((n - 1) * float(first.variance.max())), 1.0)
         every = logs + np.log(np.sum(bound._shares(rows, grid), axis=0)).reshape(logs.shape)
-        np.testing.assert_allclose(bound._worst(tilted, logs), every.max(axis=1), rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(bound._worst(tilt, tilted, logs), every.max(axis=1), rtol=0.0, atol=1e-9)
         others += int(every.max(axis=0).argmax()) != likely
     assert others > 0
 
@@ -651,3 +652,14 @@ def test_overlapping_windows_are_known_to_a_thousandth(epsilon0: float) -> None:
     promised = everybody_bound(window, n=20_000, delta=1e-6).epsilon
     assert promised is not None
     assert promised <= 1.001 * mechanism_attack(window, n=20_000, delta=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon0", "n", "epsilon"), [(0.2, 740, 0.004), (0.4, 30_000, 0.006), (4.7, 1085, 0.5)])
+def test_a_sketch_is_above_every_type_and_changes_no_answer(epsilon0: float, n: int, epsilon: float) -> None:
+    [exposure] = worst_exposures(Laplace(0.0, 1.0, epsilon0))
+    nodes = hiding_nodes(n, exposure.g, most=1e-12)
+    sketched, plain = (FourierBound(one, n, epsilon, nodes) for one in (exposure, replace(exposure, sketch=None)))
+    tilt = best_tilt(exposure, n, epsilon)
+    assert tilt is not None and exposure.sketch is not None
+    assert np.all(sketched._quick(tilt)[2] >= plain._quick(tilt)[2] - 1e-9)
+    assert sketched.value() == pytest.approx(plain.value(), rel=1e-11)

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from dovetail.account.dummies import UserDummiesLaw
+from dovetail.account.dummies import UserDummiesLaw, user_dummies_for, user_dummies_guarantee
 
 Law = dict[tuple[int, ...], float]
 
@@ -79,3 +79,24 @@ def test_people_who_send_several_symbols_are_promised_no_less_than_all_releases_
             for epsilon in (0.0, 0.7, 3.0, 12.0):
                 bound = UserDummiesLaw(k, honest, rate, len(lists)).delta(epsilon)
                 assert hockey_stick(p, q, exp(epsilon)) <= bound + 1e-12, (honest, moved, epsilon)
+
+
+def test_a_delta_on_the_plateau_is_kept_by_the_epsilon_where_it_begins() -> None:
+    k, n, rate = 3, 3, 0.75
+    law = UserDummiesLaw(k, n, rate)
+    p, q = (released((x, 0, 0), k, rate, honest=n) for x in (0, 1))
+    for epsilon in (1.2, 2.0, 5.0):
+        delta = hockey_stick(p, q, exp(epsilon)) * (1.0 + 1e-7)
+        found = law.epsilon(delta)
+        assert hockey_stick(p, q, exp(found)) <= delta
+        assert found <= epsilon
+
+
+@pytest.mark.parametrize(
+    ("k", "honest", "epsilon", "delta"), [(12, 90, 4.0, 0.05), (20, 60, 3.0, 0.2), (6, 40, 5.0, 0.03)]
+)
+def test_dummies_that_are_enough_for_an_epsilon_promise_it_on_a_plateau(
+    k: int, honest: int, epsilon: float, delta: float
+) -> None:
+    dummies = user_dummies_for(k=k, epsilon=epsilon, delta=delta, honest=honest)
+    assert user_dummies_guarantee(dummies, n=honest, delta=delta).epsilon <= epsilon

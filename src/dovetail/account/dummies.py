@@ -448,15 +448,18 @@ class UserDummiesLaw:
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon found that keeps `delta`; infinite where none up to 20 does."""
-        if self.delta(MOST_EPSILON) > delta:
-            return math.inf
+        slack = math.log(1.0 / max(delta, 1e-300))
+        guess = 2.0 * math.sqrt(slack * self.k / (self.honest * self.rate + 1.0))
+        tried = min(4.0 * guess, MOST_EPSILON)
+        # a plateau may lie so close below `delta` that the rounding at 20, larger than that at less, hides it
+        most = next((one for one in (MOST_EPSILON, tried, *FIXED.tolist()) if self.delta(one) <= delta), math.inf)
+        if most == math.inf:
+            return most
         if self.delta(0.0) <= delta:
             return 0.0
-        slack = math.log(1.0 / delta)
-        guess = 2.0 * math.sqrt(slack * self.k / (self.honest * self.rate + 1.0))
         return bracket_root(
-            lambda e: log_ratio(self.delta(e), delta), min(guess, 0.5 * MOST_EPSILON),
-            steepness=2.0 * slack + 1.0, most=MOST_EPSILON, tolerance=TOLERANCE,
+            lambda e: log_ratio(self.delta(e), delta), min(guess, 0.5 * most),
+            steepness=2.0 * slack + 1.0, most=most, tolerance=TOLERANCE,
         )[1]  # fmt: skip
 
     def epsilon_lower(self, delta: float, *, found: float) -> float:

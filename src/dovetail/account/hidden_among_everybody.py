@@ -175,7 +175,10 @@ def _lowest(grid: Reals, cost: Reals) -> float:
 FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
 NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
 GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
-WIDE = 6.0  # times as wide are cells that show that a pair, or a type, is far from the worst one
+WIDE, HARDLY = (
+    6.0,
+    2.0,
+)  # times as wide are cells that show that a pair, or a type, is far from the worst, or is not it
 FEW = 4  # types that are not asked first whether they matter
 BLOCK = 1 << 16  # cells at a time, which a processor keeps at hand
 ULP = 2.0**-50  # a few roundings of a double
@@ -273,47 +276,71 @@ class FourierBound:
         if quick <= enough:
             return quick
         if enough > 0.0:  # wide cells are as valid, and settle most pairs
-            rough = _total(self._worst(tilted, logs, width=WIDE))
+            rough = _total(self._worst(theta, tilted, logs, width=WIDE))
             if rough <= enough:
                 return rough
-        return _total(self._worst(tilted, logs))
+        return _total(self._worst(theta, tilted, logs))
 
     def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
-        """The value of M(0)^(n-1) alone, and its logs by nodes and types."""
-        tilted = self._tilted(theta)
-        logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
+        """The value of M(0)^(n-1) alone, and its logs by nodes and types; of the sketch, where there is one."""
+        tilted, logs = self._level(theta, self.exposure.sketch or self.exposure)
         return _total(logs.max(axis=1)), tilted, logs
 
-    def _worst(self, tilted: Tilted, quick: Reals, *, width: float = 1.0) -> Reals:
+    def _level(self, theta: float, exposure: Exposure) -> tuple[Tilted, Reals]:
+        """Tilted sums of these types, and the logs of M(0)^(n-1) with its prefactors."""
+        tilted = self._tilted(theta, exposure)
+        return tilted, self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
+
+    def _likely(self, theta: float, quick: Reals) -> int:
+        """The type with the largest M(0)^(n-1)."""
+        most = quick.max(axis=0)
+        first = int(most.argmax())
+        if self.exposure.sketch is None:
+            return first
+        some = np.flatnonzero(most >= self._level(theta, self.exposure.among([first]))[1].max())
+        return (
+            int(some[self._level(theta, self.exposure.among(some))[1].max(axis=0).argmax()]) if some.size else first
+        )
+
+    def _worst(self, theta: float, tilted: Tilted, quick: Reals, *, width: float = 1.0) -> Reals:
         """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""
         bounds, likely = quick.copy(), np.zeros(quick.shape, dtype=bool)
-        likely[:, int(quick.max(axis=0).argmax())] = True
-        rows = tilted.rows(likely)
+        likely[:, self._likely(theta, quick)] = True
+
+        def exact(asked: NDArray[np.bool_]) -> tuple[TiltedRows, Reals]:
+            if self.exposure.sketch is None:
+                return tilted.rows(asked), quick[asked]
+            types = asked.any(axis=0)
+            level, logs = self._level(theta, self.exposure.among(types))
+            return level.rows(asked[:, types]), logs[asked[:, types]]
+
+        rows, top = exact(likely)
         scale = math.sqrt((self.n - 1) * float(rows.variance.max()))
         if 0.5 * NOISES[1] * scale**2 > 600.0:  # e^noise, by which integrals are multiplied, may be no double
             return np.asarray(quick.max(axis=1))
         grid, found = self._grid(rows, scale, width)
-        bounds[likely] += np.log(found)
-        least = bounds[likely]
+        least = bounds[likely] = top + np.log(found)
 
         def unsettled() -> NDArray[np.bool_]:
             return np.asarray(bounds > np.maximum(least, least.max() + math.log(NOTHING))[:, None])
 
-        def settle(asked: NDArray[np.bool_], cells: Grid) -> None:
-            found = np.sum(self._shares(tilted.rows(asked), cells), axis=0)
-            bounds[asked] = np.minimum(bounds[asked], quick[asked] + np.log(found))
+        def settle(asked: NDArray[np.bool_], rows: TiltedRows, top: Reals, cells: Grid) -> None:
+            found = np.sum(self._shares(rows, cells), axis=0)
+            bounds[asked] = np.minimum(bounds[asked], top + np.log(found))
 
-        left = unsettled()
-        if left.any(axis=0).sum() > FEW:
-            settle(left, _cells(scale, NOISES[0], WIDE))  # wide cells are as valid, and settle most types
-            left = unsettled()
-            best = left & (bounds == bounds.max(axis=1)[:, None])
-            if best.any():  # and so do the worst of those that they leave
-                settle(best, grid)
-                least = np.maximum(least, np.where(best, bounds, -np.inf).max(axis=1))
+        left, wide = unsettled(), _cells(scale, NOISES[0], WIDE)
+        # wider cells are as valid, and so is a sketch: they settle most types
+        for cells in (wide._replace(beyond=wide.wide), _cells(scale, NOISES[0], HARDLY)):
+            if left.any(axis=0).sum() > FEW:
+                settle(left, tilted.rows(left), quick[left], cells)
                 left = unsettled()
+        best = left & (bounds == bounds.max(axis=1)[:, None])
+        if left.any(axis=0).sum() > FEW and best.any():  # and so do the worst of those that they leave
+            settle(best, *exact(best), grid)
+            least = np.maximum(least, np.where(best, bounds, -np.inf).max(axis=1))
+            left = unsettled()
         if left.any():
-            settle(left, grid)
+            settle(left, *exact(left), grid)
         return np.asarray(bounds.max(axis=1))
 
     def _prefactors(self, theta: float) -> Reals:
@@ -326,14 +353,14 @@ class FourierBound:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.nodes.weights * g * m0 / (2.0 * math.pi * theta)) + 1e-9)
 
-    def _tilted(self, theta: float) -> Tilted:
+    def _tilted(self, theta: float, exposure: Exposure) -> Tilted:
         s, missing = self.nodes.s[:, None, None], self.nodes.missing[:, None, None]
-        own = (self.exposure.own - self.exposure.mu) + s * self.exposure.mu
+        own = (exposure.own - exposure.mu) + s * exposure.mu
         e = math.exp(self.epsilon)
-        h, both = self.exposure.first - e * self.exposure.second, self.exposure.first + e * self.exposure.second
+        h, both = exposure.first - e * exposure.second, exposure.first + e * exposure.second
         x = theta * s * np.divide(h, own, out=np.zeros_like(own), where=own > 0.0)
         grown = np.expm1(x)
-        less, lost = own * grown, self.exposure.g * missing[:, :, 0]
+        less, lost = own * grown, exposure.g * missing[:, :, 0]
         inexact = theta * (both * (1.0 + grown)).sum(axis=2)
         return Tilted(x, own, less.sum(axis=2) - lost, inexact, np.abs(less).sum(axis=2) + lost + inexact)
 
@@ -429,13 +456,13 @@ def _turns(u: Reals, x: Reals) -> tuple[Reals, Reals]:
 
 
 def _cells(scale: float, noise: float, width: float, *, lattice: bool = False) -> Grid:
-    """Cells until the noise is e^-40, so many times as wide as usual."""
+    """Cells until the noise is e^-40, so many times as wide as usual in the middle."""
     step, last = 2.0 * FINE * width, max(9.0 / math.sqrt(noise), 1.1 * REACH)
     end = step * math.floor(REACH / step + 0.5)
     if lattice:
         wide = beyond = _even_cells(end / scale, 2.0 * EVEN / scale, math.floor((last - end) / (2.0 * EVEN)))
     else:
-        wide, beyond = (_growing_cells(end / scale, last / scale, times) for times in (WIDE, width))
+        wide, beyond = (_growing_cells(end / scale, last / scale, times) for times in (WIDE, 1.0))
     return Grid(_even_cells(0.0, step / scale, round(end / step)), beyond, wide, noise * scale**2)
 
 

@@ -21,20 +21,21 @@ from dovetail.randomize.krr import KRR
 # A binomial law where it is not negligible.
 
 
-LEFT_OUT = 1e-20  # of every binomial law, by Bernstein's bound
+LEFT_OUT, LEAST = 1e-20, 1e-220  # of every binomial law, by Bernstein's bound: less where delta is tiny
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A binomial law where it is not negligible: masses from `first` on, `LEFT_OUT` or less left out."""
+    """A binomial law where it is not negligible: masses from `first` on, all but a given mass."""
 
     first: int
     masses: Reals
 
 
-def binomial_window(n: int, q: float) -> Window:
+def binomial_window(n: int, q: float, left_out: float = LEFT_OUT) -> Window:
     """Bin(n, q) by ratios of neighbours outward from its mode; for q above 0, below 1."""
-    reach = math.sqrt(2.0 * 47.0 * n * q * (1.0 - q)) + 32.0
+    slack = 47.0 + math.log(LEFT_OUT / left_out)  # e^-47 is less than half of `LEFT_OUT`
+    reach = math.sqrt(2.0 * slack * n * q * (1.0 - q)) + math.ceil(slack / 1.5)
     first, last = max(0, math.floor(n * q - reach)), min(n, math.ceil(n * q + reach))
     mode = min(last, math.floor((n + 1) * q))
     up, down = np.arange(mode + 1.0, last + 1.0), np.arange(mode, first, -1.0)
@@ -71,11 +72,12 @@ class Draws:
     k: int
     numbers: tuple[int, ...]
     windows: tuple[Window, ...]
+    left_out: float
 
     @classmethod
-    def among(cls, k: int, numbers: Sequence[int]) -> Draws:
+    def among(cls, k: int, numbers: Sequence[int], left_out: float = LEFT_OUT) -> Draws:
         """Of these numbers, each at least 1."""
-        return cls(k, tuple(numbers), tuple(binomial_window(m, 1.0 / k) for m in numbers))
+        return cls(k, tuple(numbers), tuple(binomial_window(m, 1.0 / k, left_out) for m in numbers), left_out)
 
     def gains(self, ratio: float, factor: float, *, side: float = 1.0) -> Reals:
         """h of each m from above, or with side -1 from below, at p = `ratio` and E = `factor`."""
@@ -88,7 +90,7 @@ class Draws:
         ends = np.cumsum(sizes)[:-1]
         parts = zip(chosen, self.windows, np.split(low, ends), np.split(high, ends), strict=True)
         sums = [_above(b, law, h) if side > 0.0 else _below(b, law, g, h) for b, law, g, h in parts]
-        outside = max(0.0, side) * LEFT_OUT * (ratio - factor)
+        outside = max(0.0, side) * self.left_out * (ratio - factor)
         scale = (ratio - 1.0) / np.array(self.numbers, dtype=np.float64)
         return np.asarray(scale * np.array(sums) + outside)
 
@@ -184,7 +186,7 @@ class UniformCount:
     noise: float
 
 
-def uniform_count(parts: Sequence[tuple[int, float]]) -> UniformCount:
+def uniform_count(parts: Sequence[tuple[int, float]], left_out: float = LEFT_OUT) -> UniformCount:
     """The sum of Bin(n, q) over these (n, q).
 
     Blocks are narrow where the law is large: the error of a block is mass times width, and the sum of these is least
@@ -193,7 +195,7 @@ def uniform_count(parts: Sequence[tuple[int, float]]) -> UniformCount:
     """
     start, law, noise = 0, np.ones(1), 0.0
     for n, q in parts:
-        part = binomial_window(n, q)
+        part = binomial_window(n, q, left_out)
         law, error = _convolve(law, part.masses)
         start, noise = start + part.first, noise + error
     if law.size <= FEW:
@@ -205,7 +207,7 @@ def uniform_count(parts: Sequence[tuple[int, float]]) -> UniformCount:
     ends = np.append(edges[1:], law.size) - 1
     return UniformCount(
         starts=tuple((start + edges).tolist()), ends=tuple((start + ends).tolist()),
-        masses=np.add.reduceat(law, edges), missing=LEFT_OUT * len(parts), noise=noise,
+        masses=np.add.reduceat(law, edges), missing=left_out * len(parts), noise=noise,
     )  # fmt: skip
 
 
@@ -246,10 +248,18 @@ class MixtureLaw:
         Of the person.
     others : tuple of (int, KRR)
         How many other honest people there are of each class.
+    least : float
+        The smallest delta that is asked: what is left out of binomial laws is a small share of it.
     """
 
     own: KRR
     others: tuple[tuple[int, KRR], ...]
+    least: float = 1.0
+
+    @property
+    def left_out(self) -> float:
+        """Of every binomial law."""
+        return max(LEAST, min(LEFT_OUT, 1e-5 * self.least))
 
     @cached_property
     def ratio(self) -> float:
@@ -308,7 +318,7 @@ class MixtureLaw:
         """About the epsilon of `delta`, and how fast log delta falls there in log epsilon."""
         slack, most = math.log(1.0 / delta), self.own.epsilon
         guess = self.uniform * (self.ratio - 1.0) * 2.0 * math.sqrt(slack / (self.own.k * (self.mean + 1.0)))
-        draws = Draws.among(self.own.k, [math.floor(self.mean) + 1])
+        draws = Draws.among(self.own.k, [math.floor(self.mean) + 1], self.left_out)
 
         def middle(epsilon: float) -> float:
             return log_ratio(self.uniform * float(draws.gains(self.ratio, math.exp(epsilon))[0]), delta)
@@ -322,15 +332,15 @@ class MixtureLaw:
 
     @cached_property
     def _count(self) -> UniformCount:
-        return uniform_count([(count, _uniform(one)) for count, one in self.others])
+        return uniform_count([(count, _uniform(one)) for count, one in self.others], self.left_out)
 
     @cached_property
     def _most(self) -> Draws:
-        return Draws.among(self.own.k, [start + 1 for start in self._count.starts])
+        return Draws.among(self.own.k, [start + 1 for start in self._count.starts], self.left_out)
 
     @cached_property
     def _fewest(self) -> Draws:
-        return Draws.among(self.own.k, [end + 1 for end in self._count.ends])
+        return Draws.among(self.own.k, [end + 1 for end in self._count.ends], self.left_out)
 
 
 def amplify_mixture(
@@ -451,7 +461,7 @@ def _guarantee(
     own = classes[place][1]
 
     def among(others: list[int]) -> MixtureLaw:
-        return MixtureLaw(own, tuple((n, one) for n, (_, one) in zip(others, classes, strict=True) if n))
+        return MixtureLaw(own, tuple((n, one) for n, (_, one) in zip(others, classes, strict=True) if n), delta)
 
     law = among(trusted)
     some = law.epsilon(delta)

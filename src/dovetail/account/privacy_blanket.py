@@ -269,6 +269,8 @@ class Exposure:
         Masses of mu, R_a, R_c and R_t. Atoms without mu have no mass at all.
     most_lost : float
         Types stand for others of them only where (1 - s) E is at most this, at every node s.
+    sketch : Exposure, optional
+        The same types on fewer reports, each of them exposed no less: it tells sooner which are far from the worst.
     """
 
     mu: Reals
@@ -276,6 +278,7 @@ class Exposure:
     second: Reals
     own: Reals
     most_lost: float = math.inf
+    sketch: Exposure | None = None
 
     def __post_init__(self) -> None:
         fields = [
@@ -324,9 +327,12 @@ class Exposure:
     def foremost(self) -> Exposure:
         """The first type, whose mu counts, and the most exposed ones."""
         rows = np.unique(np.append(np.argsort(-self.spreads, kind="stable")[:FOREMOST], 0))
-        if rows.size == len(self.own):
-            return self
-        return Exposure(self.mu[rows], self.first[rows], self.second[rows], self.own[rows], self.most_lost)
+        return self if rows.size == len(self.own) else self.among(rows)
+
+    def among(self, types: Any) -> Exposure:
+        """Some of the types, without a sketch."""
+        mu, first, second, own = (field[types] for field in (self.mu, self.first, self.second, self.own))
+        return Exposure(mu, first, second, own, self.most_lost)
 
     def dataset(self, row: int) -> BlanketLaw:
         """The exact law of the collection in which everybody else is of type `row`."""

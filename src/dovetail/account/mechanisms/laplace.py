@@ -27,7 +27,7 @@ from dovetail.randomize.laplace import Laplace
 CELLS = 256
 MOST_STEPS = 64  # grid steps up to which values of a person are compared with every value of the others
 MOST_PAIRED = 32  # beside other questions
-KNOTS = 32  # places that are all reports
+KNOTS, SKETCHED = 32, 8  # places that are all reports; and that tell which types are far from the worst
 
 
 def grid_laplace_law(randomizer: Laplace, *, cells: int = CELLS) -> BlanketLaw:
@@ -127,21 +127,23 @@ def grid_laplace_worst(randomizer: Laplace) -> list[Exposure]:
     """
     m, rate = _steps(randomizer, MOST_STEPS), float(randomizer.rate)
     near, far = np.array(list(combinations(range(m), 2)), dtype=np.float64).reshape(-1, 2).T  # t < a < m
-    every, none = np.arange(m + 1.0), np.zeros(m + 1)
-    first = np.concatenate([none, far, np.zeros_like(far)])
-    second = np.concatenate([none + m, np.full_like(far, m), m - far])
-    own = np.concatenate([every, near, m - near])
-    some = np.unique(np.round(np.linspace(0.0, m, min(m, KNOTS) + 1)))
-    fixed = np.broadcast_to([*some, m // 2, (m + 1) // 2], (own.size, some.size + 2))
-    knots = np.sort(np.column_stack([fixed, first, second, own]), axis=1)
-    gaps = np.pad(np.tanh(0.5 * rate * np.diff(knots)), ((0, 0), (1, 1)), constant_values=1.0)
-    weights = 0.5 * (gaps[:, :-1] + gaps[:, 1:])
+    own = np.concatenate([np.arange(m + 1.0), near, m - near])
+    none = np.zeros_like(own)
+    first, second = none.copy(), none + m
+    first[m + 1 : m + 1 + far.size], second[m + 1 + far.size :] = far, m - far
 
-    def sent(value: Reals) -> Reals:
-        return np.asarray(weights * np.exp(-rate * np.abs(knots - value[:, None])))
+    def exposed(places: int, sketch: Exposure | None = None) -> Exposure:
+        some = np.unique(np.round(np.linspace(0.0, m, min(m, places) + 1)))
+        fixed = np.broadcast_to([*some, m // 2, (m + 1) // 2], (own.size, some.size + 2))
+        knots = np.sort(np.column_stack([fixed, first, second, own]), axis=1)
+        gaps = np.pad(np.tanh(0.5 * rate * np.diff(knots)), ((0, 0), (1, 1)), constant_values=1.0)
+        weights = 0.5 * (gaps[:, :-1] + gaps[:, 1:])
+        low, high, a, c, t = (
+            weights * np.exp(-rate * np.abs(knots - x[:, None])) for x in (none, none + m, first, second, own)
+        )
+        return Exposure(np.minimum(low, high), a, c, t, most_lost=1.0, sketch=sketch)
 
-    mu = np.minimum(sent(np.zeros_like(own)), sent(np.full_like(own, m)))
-    return [Exposure(mu, sent(first), sent(second), sent(own), most_lost=1.0)]
+    return [exposed(KNOTS, exposed(SKETCHED) if m > SKETCHED else None)]
 
 
 def _steps(randomizer: Laplace, most: int) -> int:

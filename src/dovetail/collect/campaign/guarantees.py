@@ -313,7 +313,8 @@ def _classes_together(
     classes: Classes, place: int, others: tuple[int, ...], rounds: int, n: int, delta: float
 ) -> CentralDP:
     own = classes[place]
-    law = MixtureLaw(own, tuple((count, one) for count, one in zip(others, classes, strict=True) if count))
+    those = tuple((count, one) for count, one in zip(others, classes, strict=True) if count)
+    law = MixtureLaw(own, those, 1e-3 * delta / rounds)  # the masses that are cut off the losses of a round
     epsilon, method, source = MixtureRounds(law, rounds).epsilon(delta)
     return CentralDP(
         all=epsilon, honest=epsilon, colluding=round_up_to_double(cost(rounds, own.epsilon)), delta=delta, n=n,
