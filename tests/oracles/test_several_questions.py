@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
@@ -25,6 +25,7 @@ from dovetail.account.mechanism_law import (
     pair_laws,
 )
 from dovetail.account.mechanisms.laplace import grid_laplace_exposures
+from dovetail.account.mechanisms.several_questions import differing_ways, joint_exposures, one_exposures
 from dovetail.account.privacy_blanket import Exposure, ShuffledLaw
 from dovetail.account.questions import JointReport, OneQuestion, SampledBlock, SeveralQuestions
 from dovetail.account.rounds import ShuffledRound
@@ -398,6 +399,53 @@ def test_no_common_value_of_the_others_exposes_overlapping_windows_beside_anothe
         for law in sorted(laws, key=lambda law: -law.spread)[:6]
     )
     assert 0.99 * promised < most <= promised
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        JointReport((KRR(2, 1.0), KRR(3, 2.0))),
+        JointReport((KRR(4, 1.5), Unary(3, 1.0))),
+        JointReport((KRR(3, 1.0),) * 3),
+        JointReport((Hadamard(5, 1.5), KRR(2, 1.0))),
+        OneQuestion((KRR(2, 1.0), KRR(3, 2.0)), (0.3, 0.7)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("held", [True, False])
+def test_no_pattern_of_agreement_contributes_more_than_the_kinds_that_are_compared(
+    several: JointReport | OneQuestion, held: bool
+) -> None:
+    """Of one slot, with any sum of the others: E (x w + s (A - E C))_+, w = R_t less (1 - s) mu."""
+    exposures = joint_exposures if isinstance(several, JointReport) else one_exposures
+    fewer = exposures(several, partial(differing_ways, same=held))
+    every = exposures_of(several)
+    assert len(fewer) < len(every)
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        e = math.exp(rng.uniform(0.0, several.epsilon))
+        missing = rng.uniform(0.0, 1.0) * (1.0 if held else min(1.0, e * math.exp(-several.epsilon)))
+        x = rng.normal() * math.exp(rng.normal())
+
+        found = []
+        for some in (every, fewer):
+            slots = [x * (r.own - missing * r.mu) + (1.0 - missing) * (r.first - e * r.second) for r in some]
+            found.append(max(float(np.maximum(slot, 0.0).sum(axis=1).max()) for slot in slots))
+        assert found[0] <= found[1] * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        OneQuestion(tuple(KRR(2 + q, 0.5 + 0.1 * q) for q in range(8))),
+        pytest.param(JointReport(tuple(KRR(3 + q, 0.5) for q in range(6))), marks=EXHAUST),
+        pytest.param(JointReport(tuple(KRR(3, 0.2) for _ in range(16))), marks=EXHAUST),
+    ],
+    ids=lambda several: type(several).__name__,
+)
+def test_many_different_questions_and_sixteen_alike_hide_her_among_everybody(several: SeveralQuestions) -> None:
+    found = amplify(several, n=20_000, delta=1e-6)
+    assert found.method == "hidden among everybody" and found.epsilon < 1.005 * found.attack_lower
 
 
 def of_separate_shuffles(parts: Sequence[KRR], others: tuple[Values, ...], a: Values, c: Values, e: float) -> float:

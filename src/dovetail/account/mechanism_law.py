@@ -163,7 +163,7 @@ def everybody_laws(mechanism: Subject, *, n: int, delta: float) -> list[Everybod
     """`everybody_law`, last; before it one of fewer pairs of values, as good where it says anything."""
     try:
         asked = [worst_exposures(mechanism)]
-        if asked[0][0].g * n < FEW_DRAWS:
+        if asked[0][0].g * n < FEW_DRAWS and math.isfinite(asked[0][0].most_lost):
             with suppress(UnsupportedError):
                 if (every := exposures_of(mechanism)) is not asked[0]:
                     asked.append(every)

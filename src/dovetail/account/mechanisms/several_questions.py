@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from itertools import combinations_with_replacement, islice, product
 from typing import TypeVar
 
@@ -40,6 +41,7 @@ CANDIDATES = 3  # collections of each question from which the worst of all quest
 LawOfAll = Callable[[Sequence[BlanketLaw]], BlanketLaw]
 AlikeExposures = Callable[[Exposure, int], Exposure]
 ExposureOfAll = Callable[[Sequence[Exposure], Sequence[float]], Exposure]
+Way = tuple[bool, Exposure]  # whether the victim's two values differ in a question, and what all others may say
 Option = TypeVar("Option")
 
 
@@ -66,21 +68,25 @@ def combined_laws(subject: SeveralQuestions, combine: LawOfAll, *, weights: Sequ
 
 
 def combined_exposures(
-    subject: SeveralQuestions, alike: AlikeExposures, combine: ExposureOfAll, *, weights: Sequence[float] = ()
+    subject: SeveralQuestions,
+    alike: AlikeExposures,
+    combine: ExposureOfAll,
+    atoms: Callable[[Iterable[int]], int],
+    *,
+    ways: Callable[[Mechanism], list[Way]],
+    weights: Sequence[float] = (),
 ) -> list[Exposure]:
     """Every pattern of differences with every kind of other person: she may be of any kind in each question.
 
     Equal questions with equal `weights` may be exchanged, and so may the kinds of those that have one exposure:
-    `alike` makes one of so many of them.
+    `alike` makes one of so many of them, `atoms` says how many atoms some numbers of them are together.
     """
-    known = [exposures_of(part) for part in subject.parts]  # one list for equal questions
-    keys = [(id(ways), weight) for ways, weight in zip(known, weights or (1.0,) * len(known), strict=True)]
-    options = {
-        key: [*((True, one) for one in ways), *((False, one) for one in _agreeing(part))]
-        for key, ways, part in zip(keys, known, subject.parts, strict=True)
-    }
+    known = [id(exposures_of(part)) for part in subject.parts]  # one list for equal questions
+    keys = list(zip(known, weights or (1.0,) * len(known), strict=True))
+    asked = dict(zip(keys, subject.parts, strict=True))
+    options = {key: ways(part) for key, part in asked.items()}
     patterns = math.prod(math.comb(len(options[key]) + count - 1, count) for key, count in Counter(keys).items())
-    _check_work(patterns)
+    _check_work(patterns * max(min(one.mu.size for _, one in each) for each in options.values()))
     made: dict[tuple[int, int], Exposure] = {}
     found, work, alone = [], 0, len({*keys}) == len(keys)
     for chosen in _choices([options[key] for key in keys], keys):
@@ -93,7 +99,8 @@ def combined_exposures(
                 _check_work(MOST_WORK // MOST_KINDS * math.comb(len(held[name].mu) + count - 1, count) * (count > 1))
                 made[name, count] = alike(held[name], count) if count > 1 else held[name]
         parts = [made[name, count] for (name, _), count in counts.items()]
-        work += (size := math.prod(part.mu.size for part in parts))
+        types, held_atoms = zip(*(part.mu.shape for part in parts), strict=True)
+        work += (size := math.prod(types) * atoms(held_atoms))
         _check_work(patterns * size if alone else work)  # of many patterns each is weighed by itself: minutes
         found.append(combine(parts, [weight * count for (_, weight), count in counts.items()]))
     return found
@@ -166,6 +173,53 @@ def _check_laws(options: Sequence[int]) -> None:
             f"These questions have {laws:,} laws to compare, more than {2 * MOST_LAWS}; use the bound for every "
             "randomizer, stronger clones."
         )
+
+
+def every_way(part: Mechanism) -> list[Way]:
+    """All pairs of different values, and each value twice."""
+    return [*((True, one) for one in exposures_of(part)), *((False, one) for one in _agreeing(part))]
+
+
+def differing_ways(part: Mechanism, *, same: bool) -> list[Way]:
+    r"""Pairs of different values alone, where one value twice is below them whatever the other answers say.
+
+    .. math:: (Z_x, Z_x, Z_t) \le (Z_a, Z_c, Z_{t'}) \quad \text{if, given } Z_{t'}, \;
+              Z_a, Z_c \text{ have the law of } Z_x \text{ given } Z_t
+
+    Kinds of other people for which no t' is known stand beside those of the first pair, as does (Z_x, Z_x, Z_x) where
+    it is the `same`: without, (Z_a, Z_c, Z_a) has to be above it (docs/theory/several-questions.md).
+    """
+    known = exposures_of(part)
+    laws = (_rounded_law(kind[0], z) for one in known for kind in _types(one) for z in kind[1:3])
+    least = next(laws)
+    if not all(_is_one_law(law, least) for law in laws):
+        return every_way(part)
+    kinds = [[_distinct_atoms(kind) for kind in _types(one)] for one in known]
+    agreeing = [_distinct_atoms(kind) for one in _agreeing(part) for kind in _types(one)]
+    kinds[0] += [kind for kind in agreeing if not _is_covered(kind, kinds[0], same=same)]
+    return [(True, Exposure.of_ratios([list(kind) for kind in every])) for every in kinds]
+
+
+def _is_covered(kind: Reals, above: Sequence[Reals], *, same: bool) -> bool:
+    """True if one value twice, beside this other person, is below one of the kinds `above`."""
+    mu, z, _, own = kind
+    if np.array_equal(z, own):
+        return not same and any(np.array_equal(first, other) for _, first, _, other in above)
+    law = _rounded_law(mu, z, own)
+    return any(
+        _is_one_law(_rounded_law(mass, first, other), law) and _is_one_law(_rounded_law(mass, second, other), law)
+        for mass, first, second, other in above
+    )
+
+
+def _rounded_law(mass: Reals, *ratios: Reals) -> Reals:
+    """Ratios and their masses, equal ones together."""
+    places, atom = np.unique(np.round(np.log(ratios), 12), axis=1, return_inverse=True)
+    return np.vstack([places, np.bincount(atom.ravel(), mass)])
+
+
+def _is_one_law(one: Reals, other: Reals) -> bool:
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-12, atol=2e-12))
 
 
 def _agreeing(part: Mechanism) -> list[Exposure]:
@@ -265,6 +319,9 @@ def product_exposure(exposures: Sequence[Exposure]) -> Exposure:
 
 def joint_alike(exposure: Exposure, count: int) -> Exposure:
     """So many answers alike in one report: which of them has which type, and which atom, does not count."""
+    values = np.unique(np.concatenate([kind[1:].ravel() for kind in _types(exposure)]))
+    if values.size == 2 and values[0] == 1.0:
+        return _powers(exposure, float(values[1]), count)
 
     def all_of(some: Sequence[Reals]) -> list[Reals]:
         found = some[0]
@@ -274,6 +331,24 @@ def joint_alike(exposure: Exposure, count: int) -> Exposure:
 
     kinds = [_distinct_atoms(kind) for kind in _types(exposure)]
     return Exposure.of_ratios([all_of(some) for some in combinations_with_replacement(kinds, count)])
+
+
+def _powers(exposure: Exposure, ratio: float, count: int) -> Exposure:
+    """`joint_alike` where all ratios are 1 or one other: of so many answers only its three exponents count."""
+    kinds = [[(mass, *(int(z > 1.0) for z in ratios)) for mass, *ratios in kind.T] for kind in _types(exposure)]
+
+    def with_one_more(laws: Reals, kind: Sequence[tuple[float, int, int, int]]) -> Reals:
+        found, size = np.zeros((len(laws), *(np.array(laws.shape[1:]) + 1))), laws.shape[1]
+        for mass, x, y, t in kind:
+            found[:, x : x + size, y : y + size, t : t + size] += mass * laws
+        return found
+
+    ends = [np.ones((int(first == 0), 1, 1, 1)) for first in range(len(kinds))]  # by the last kind that was added
+    for _ in range(count):
+        ends = [with_one_more(np.concatenate(ends[: last + 1]), kind) for last, kind in enumerate(kinds)]
+    powers = ratio ** np.arange(count + 1.0)
+    places = [(law, np.nonzero(law)) for law in np.concatenate(ends)]
+    return Exposure.of_ratios([[law[used], *(powers[exponent] for exponent in used)] for law, used in places])
 
 
 def _types(exposure: Exposure) -> Iterator[Reals]:
@@ -308,6 +383,24 @@ def _outer_types(one: Reals, other: Reals) -> Reals:
     return np.asarray(both.reshape(len(one) * len(other), -1))
 
 
+def joint_exposures(joint: JointReport, ways: Callable[[Mechanism], list[Way]] = every_way) -> list[Exposure]:
+    """Exposures of all answers, from those of each."""
+    return combined_exposures(joint, joint_alike, lambda parts, _: product_exposure(parts), math.prod, ways=ways)
+
+
+def joint_worst(joint: JointReport) -> list[Exposure]:
+    r"""Exposures without the patterns that are below others; of too many kinds those that hold for most people.
+
+    .. math:: (Z_x, Z_x, Z_x) \le (Z_a, Z_c, Z_a) \quad \text{where} \quad (1 - s)\, Z_a' \le E Z_c'
+
+    for all that the other answers say, Z'.
+    """
+    with suppress(UnsupportedError):
+        return joint_exposures(joint, partial(differing_ways, same=True))
+    most = math.exp(min(joint.epsilons) - joint.epsilon) * (1.0 - 1e-9)
+    return [replace(one, most_lost=most) for one in joint_exposures(joint, partial(differing_ways, same=False))]
+
+
 LAW = DeclaredLaw(
     JointReport,
     "several answers in one report",
@@ -315,7 +408,8 @@ LAW = DeclaredLaw(
         joint, lambda laws: product_law(laws, gather_atoms, MOST_REPORTS), np.multiply
     ),
     uppers=lambda joint: combined_laws(joint, lambda laws: product_law(laws, split_atoms, MOST_ATOMS)),
-    exposures=lambda joint: combined_exposures(joint, joint_alike, lambda parts, _: product_exposure(parts)),
+    exposures=joint_exposures,
+    worst=joint_worst,
 )
 
 
@@ -353,12 +447,18 @@ def _side_by_side(
     return Exposure(mu, first, second, own)
 
 
+def one_exposures(one: OneQuestion, ways: Callable[[Mechanism], list[Way]] = every_way) -> list[Exposure]:
+    """Exposures of a drawn question, from those of each: what else she would have said does not count."""
+    return combined_exposures(one, one_alike, mixed_exposure, sum, ways=ways, weights=one.chances)
+
+
 ONE_QUESTION_LAW = DeclaredLaw(
     OneQuestion,
     "one of several questions",
     dataset=lambda one: worst_combined(one, lambda laws: mixed_law(laws, one.chances), np.add, weights=one.chances),
     uppers=lambda one: combined_laws(one, lambda laws: mixed_law(laws, one.chances), weights=one.chances),
-    exposures=lambda one: combined_exposures(one, one_alike, mixed_exposure, weights=one.chances),
+    exposures=one_exposures,
+    worst=lambda one: one_exposures(one, partial(differing_ways, same=False)),
 )
 
 
