@@ -466,6 +466,9 @@ LOST, LOST_SOON, LOST_SLOWLY = 6e-5, 8e-4, 2.5e-3  # share of epsilon that chord
 HALVINGS, APART = 8, 4  # how often cells are halved; of how many places delta has to fall
 FEW = 10  # pairs of values whose evaluation is quick
 MOST_POINTS, LONGEST_GAP = 2400, 100.0
+MOST_CELLS = (
+    160_000  # pairs of values times what the others may hold times reports, of a law that rounds ask again and again
+)
 ROUNDING = 1e-11  # share by which values of delta are raised, for the rounding of their differences
 SUMS = 1e-13  # what adding up masses may lose
 TINY = 1e-290  # masses that leave the range of normal doubles where they are tilted
@@ -552,14 +555,20 @@ class MechanismCurve:
         return _pessimistic(self, step, cut, theta)
 
 
+def _quick_laws(curve: MechanismCurve, *, delta: float) -> list[EverybodyLaw]:
+    """Laws that can be asked some hundred times; of others many rounds take minutes."""
+    with suppress(UnsupportedError):
+        laws = everybody_laws(curve.mechanism, n=curve.n, delta=delta)
+        return [law for law in laws if sum(one.mu.size for one in law.exposures) <= MOST_CELLS]
+    return []
+
+
 @lru_cache(maxsize=64)
 def _hides_more(curve: MechanismCurve) -> bool:
     loss = min(curve.gaussian_scale, 0.5 * curve.epsilon0)
     known = curve.clones.delta(loss).upper
-    try:
-        return everybody_law(curve.mechanism, n=curve.n, delta=known).upper(loss, most=known) < known
-    except UnsupportedError:
-        return False
+    laws = _quick_laws(curve, delta=known)
+    return bool(laws) and laws[-1].upper(loss, most=known) < known
 
 
 @lru_cache(maxsize=64)
@@ -579,10 +588,8 @@ def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     """The smallest certified delta at an epsilon, and what chords may lose; a slow source only where it is better."""
     clones = curve.clones
     blocks = clones.blocks(1e-3 * cut, 1e-3)
-    everybody: list[EverybodyLaw] = []
+    everybody = _quick_laws(curve, delta=max(cut, FLOOR))
     own: DominatingPair | None = None
-    with suppress(UnsupportedError):
-        everybody = everybody_laws(curve.mechanism, n=curve.n, delta=max(cut, FLOOR))
     with suppress(UnsupportedError):
         own = mechanism_law(curve.mechanism, n=curve.n)[1]
 

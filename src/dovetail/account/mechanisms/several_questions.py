@@ -36,6 +36,7 @@ FINER, FINEST = 0.7, 1e-9  # by which steps of that grid shrink while its places
 MOST_COMBINED = 1 << 20  # collections among which the worst is sought
 MOST_KINDS = 2000  # of another person, in questions alike
 SNAP = 2.0**-50  # a few roundings of a double
+DEAR = 16  # weight of the atoms of drawn questions among the work that is affordable
 CANDIDATES = 3  # collections of each question from which the worst of all questions is combined
 
 LawOfAll = Callable[[Sequence[BlanketLaw]], BlanketLaw]
@@ -449,7 +450,12 @@ def _side_by_side(
 
 def one_exposures(one: OneQuestion, ways: Callable[[Mechanism], list[Way]] = every_way) -> list[Exposure]:
     """Exposures of a drawn question, from those of each: what else she would have said does not count."""
-    return combined_exposures(one, one_alike, mixed_exposure, sum, ways=ways, weights=one.chances)
+    return combined_exposures(one, one_alike, mixed_exposure, _mixed_atoms, ways=ways, weights=one.chances)
+
+
+def _mixed_atoms(held: Iterable[int]) -> int:
+    """Atoms of all questions side by side; with many a person hides little more among everybody, and slowly."""
+    return DEAR * sum(held)
 
 
 ONE_QUESTION_LAW = DeclaredLaw(
