@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from queue import SimpleQueue
-from threading import Lock, Thread
-from time import monotonic, sleep
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Literal
 
 from starlette.responses import Response
@@ -333,14 +333,15 @@ class ReportIntake:
 
 # One thread for all senders: it checks what has come, and what has passed goes into one transaction. Cryptography of
 # Python holds the interpreter, so that several threads would only wait for each other. A transaction costs as much as
-# ten reports do: after one for several messages the next begins some milliseconds later.
+# ten reports do: after one for several messages the next begins some milliseconds later, or once enough others wait.
 
 
 Check = Callable[[bytes], CheckedReport | Reply]
 Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
 PendingReply = Future[Reply]
 _MOST = 200  # messages before a transaction: who has passed waits for the others to be checked
-_PACE = 0.004  # seconds between the beginnings of transactions where many send
+_ENOUGH = 32  # messages for which a transaction is worth its cost at once
+_PACE = 0.02  # seconds between the beginnings of transactions where many send, and fewer messages than that wait
 
 
 class GroupCommit:
@@ -349,12 +350,15 @@ class GroupCommit:
     def __init__(self, check: Check, commit: Commit) -> None:
         self._check, self._commit = check, commit
         self._queue: SimpleQueue[tuple[bytes, PendingReply] | None] = SimpleQueue()
+        self._enough = Event()
         self._thread = Thread(target=self._run, name="intake", daemon=True)
         self._thread.start()
 
     def submit(self, message: bytes, told: PendingReply) -> None:
         """Take a message, and fulfil `told` with the reply."""
         self._queue.put((message, told))
+        if self._queue.qsize() >= _ENOUGH:
+            self._enough.set()
 
     def stop(self) -> None:
         """Take what was submitted before, then end."""
@@ -364,7 +368,9 @@ class GroupCommit:
     def _run(self) -> None:
         soonest, last = 0.0, False
         while not last and (first := self._queue.get()) is not None:
-            sleep(max(0.0, soonest - monotonic()))
+            self._enough.clear()  # before the look: what is put from now on sets it again
+            if self._queue.qsize() < _ENOUGH:
+                self._enough.wait(max(0.0, soonest - monotonic()))
             group, began = [first], monotonic()
             while len(group) < _MOST and not last and not self._queue.empty():
                 found = self._queue.get()
