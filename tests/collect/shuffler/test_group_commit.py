@@ -19,7 +19,7 @@ class Disk:
         self.asked, self.may_write, self.written = Event(), Event(), list[list[str]]()
         self.thread: Any = GroupCommit(self.check, self.commit)  # type: ignore[arg-type]
 
-    def check(self, message: str) -> str | Reply:
+    def check(self, message: str, quiet: bool) -> str | Reply:
         if message == "broken":
             raise ValueError("a fault")
         return Reply("seal") if message == "junk" else message
