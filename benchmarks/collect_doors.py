@@ -26,7 +26,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from socket import create_connection
+from select import EPOLLIN, epoll
+from socket import IPPROTO_TCP, TCP_NODELAY, create_connection, socket
 from time import perf_counter, sleep
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the servers of the tests
@@ -36,7 +37,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.collect.deploy.test_proxy import proxying
-from tests.collect.deploy.tls_devices import Device, check, connected
+from tests.collect.deploy.tls_devices import Talk, check, secured
 from tests.collect.servers import Mosquitto, Postgres, mosquitto, postgres
 
 from collect_load import GROUP, drive, prepare, request, role, serve, stored, whole
@@ -65,27 +66,72 @@ def sealed(message: bytes, key: GatewayKey, pad: int) -> bytes:
     return head.encode() + b"\r\n" + wire
 
 
+def bare(request: bytes, whole: Callable[[bytes], bool]) -> Talk:
+    """A conversation without TLS, see `secured`."""
+    answer = b""
+    yield request
+    while not whole(answer):
+        answer += yield b""
+    return answer
+
+
 def each_alone(
-    port: int, requests: Sequence[bytes], trusted: ssl.SSLContext | None = None, gap: float = 0
+    port: int,
+    requests: Sequence[bytes],
+    trusted: ssl.SSLContext | None = None,
+    gap: float = 0,
+    at_once: int = AT_ONCE,
 ) -> list[float]:
-    """A connection for each request, `AT_ONCE` of them together, or request i at i * `gap`."""
+    """Seconds that each request waits for its answer, over a connection from an address of its own.
+
+    Request i is due at i * `gap`, whatever has become of the others; with a gap of 0 as soon as fewer than `at_once`
+    are under way.
+    """
     if trusted is not None:
         check(port, trusted)
-    begin = perf_counter()
+    talk, waits, due = bare if trusted is None else secured, [0.0] * len(requests), list[float]()
+    under_way = dict[int, tuple[socket, Talk, int]]()
+    begin, left = perf_counter(), len(requests)
+    with epoll() as answers:
+        while left:
+            now = perf_counter()
+            while len(due) < len(requests) and len(under_way) < at_once and begin + len(due) * gap <= now:
+                place = len(due)
+                due.append(begin + place * gap if gap else now)
+                link = create_connection(("127.0.0.1", port), source_address=(address(place), 0))
+                link.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # as http.client does
+                under_way[link.fileno()] = (link, said := talk(requests[place], whole), place)
+                answers.register(link, EPOLLIN)
+                went_on(link, said, None)
+            more = len(due) < len(requests) and len(under_way) < at_once
+            for file, _ in answers.poll(max(0.0, begin + len(due) * gap - perf_counter()) if more else None):
+                link, said, place = under_way[file]
+                came = link.recv(1 << 16)
+                if not came:
+                    raise SystemExit("the server closed a connection without an answer.")
+                if went_on(link, said, came):
+                    continue
+                waits[place], left = perf_counter() - due[place], left - 1
+                del under_way[file]
+                link.close()
+    return waits
 
-    def send(place: int) -> float:
-        due = begin + place * gap if gap else perf_counter()
-        sleep(max(0.0, due - perf_counter()))
-        with connected(port) as link:
-            far = link if trusted is None else Device(link)
-            far.sendall(requests[place])
-            answer = b""
-            while not whole(answer):
-                answer += far.recv(1 << 16)
-        return perf_counter() - due
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(send, range(len(requests))))
+def address(place: int) -> str:
+    """A device's own address on loopback."""
+    return f"127.{1 + place // 62500}.{1 + place // 250 % 250}.{1 + place % 250}"
+
+
+def went_on(link: socket, talk: Talk, came: bytes | None) -> bool:
+    """Send what a conversation says to what came, until it waits; False once it has its answer."""
+    try:
+        said = next(talk) if came is None else talk.send(came)
+        while said:
+            link.sendall(said)
+            said = next(talk)
+    except StopIteration:
+        return False
+    return True
 
 
 def published(broker: Mosquitto, where: str, messages: Sequence[bytes]) -> None:

@@ -25,6 +25,7 @@ device.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
@@ -192,8 +193,13 @@ def read_head(message: bytes) -> Head:
     return Head(message[5:37], int.from_bytes(message[37:41], "big"))
 
 
-def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelope:
-    """The outer envelope, checked: length, campaign, seal, signature and token; `opener` is the shuffler's."""
+def open_envelope(
+    campaign: Campaign, message: bytes, opener: Opener, meet: Callable[[VerifyingKey], object] = id
+) -> Envelope:
+    """The outer envelope, checked: length, campaign, seal, signature and token; `opener` is the shuffler's.
+
+    meet : gets the key that the report names before its signature is verified; what it raises refuses the report.
+    """
     head = read_head(message)
     if head.digest != campaign.digest:
         raise Rejected("campaign", f"the report was made for another campaign, or another version of {campaign.id}.")
@@ -205,6 +211,7 @@ def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelop
         raise Rejected("seal", "the report is not sealed to this shuffler, or has been changed on the way.")
     device, inner = VerifyingKey(outer[_ID : _ID + _KEY]), outer[_OUTER:]
     signature = outer[_ID + _KEY : _OUTER]
+    meet(device)
     if not device.verifies(signature, _signed(campaign, head.round, outer[:_ID], device, inner)):
         raise Rejected("signature", "the report is not signed by the device that it names.")
     token, inner = inner[: token_bytes(campaign)], inner[token_bytes(campaign) :]

@@ -13,9 +13,10 @@ from threading import Thread
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from tests.collect import servers
 from tests.collect.deploy.certificates import make_certificates
-from tests.collect.deploy.tls_devices import Device, check, connected
+from tests.collect.deploy.tls_devices import PRIVATE, PUBLIC, check, secured
 from tests.waiting import PATIENCE
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "proxy"
@@ -133,9 +134,27 @@ def test_the_devices_of_benchmarks_are_answered_as_those_of_ssl_are(tmp_path: Pa
     with proxied("shuffler", tmp_path) as client:
         port = client.base_url.port or 0
         check(port, ssl.create_default_context(cafile=str(tmp_path / "tls" / "authority.pem")))
-        for _ in range(2):
-            with connected(port) as link:
-                device = Device(link)
-                for place, status in (("/v1/campaigns/commute", 200), ("/metrics", 404)):
-                    device.sendall(f"GET {place} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-                    assert device.recv(1 << 16).startswith(f"HTTP/1.1 {status} ".encode())
+        for place, status in (("/v1/campaigns/commute", 200), ("/metrics", 404)):
+            answer = talked(port, f"GET {place} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def talked(port: int, request: bytes) -> bytes:
+    """What a server answers to one request of a device of the benchmarks."""
+    talk, came = secured(request, lambda answer: b"\r\n\r\n" in answer), None
+    with create_connection(("127.0.0.1", port), timeout=PATIENCE) as link:
+        try:
+            while True:
+                said = next(talk) if came is None else talk.send(came)
+                link.sendall(said)
+                came = None if said else link.recv(1 << 16)
+        except StopIteration as end:
+            return bytes(end.value)
+
+
+def test_the_key_of_devices_of_benchmarks_leaves_every_share_as_it_is() -> None:
+    key = X25519PrivateKey.from_private_bytes(PRIVATE.to_bytes(32, "little"))
+    assert key.public_key().public_bytes_raw() == PUBLIC
+    for _ in range(10):
+        share = X25519PrivateKey.generate().public_key()
+        assert key.exchange(share) == share.public_bytes_raw()

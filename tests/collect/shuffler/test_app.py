@@ -158,7 +158,7 @@ def test_a_request_holds_one_message_so_that_nobody_waits_behind_a_thousand_of_a
         (answer,) = post(client, b"".join(reports))
         assert (answer.status_code, kind(answer)) == (413, "too_large")
         under_way, check = [], world.shuffler.check
-        world.shuffler.check = lambda wire, now: (under_way.append(client.service.gate.used), check(wire, now))[1]
+        world.shuffler.check = lambda *each: (under_way.append(client.service.gate.used), check(*each))[1]
         assert [answer.status_code for answer in post(client, *reports)] == [202, 202]
     assert under_way == [world.shuffler.campaigns.longest] * 2
 

@@ -19,7 +19,7 @@ class Disk:
         self.asked, self.may_write, self.written = Event(), Event(), list[list[str]]()
         self.thread: Any = GroupCommit(self.check, self.commit)  # type: ignore[arg-type]
 
-    def check(self, message: str) -> str | Reply:
+    def check(self, message: str, quiet: bool) -> str | Reply:
         if message == "broken":
             raise ValueError("a fault")
         return Reply("seal") if message == "junk" else message
@@ -74,25 +74,55 @@ def test_who_is_refused_waits_for_no_disk_and_one_fault_is_nobody_elses() -> Non
     assert [report for group in disk.written for report in group] == ["first", "a", "b"]
 
 
-def test_where_many_send_transactions_begin_at_a_pace_and_where_one_sends_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    slept = list[float]()
-    monkeypatch.setattr(intake, "monotonic", lambda: 100.0)
-    monkeypatch.setattr(intake, "sleep", slept.append)
-    disk = Disk()
-    disk.may_write.set()
-    for _ in range(3):
-        disk.submit("alone").result(PATIENCE)
-    assert slept == [0.0] * 3
+class Clock:
+    """Stands still; says how long a thread would have waited for enough messages, and lets it go at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, disk: Disk) -> None:
+        self.slept, self.early = list[float](), 0
+        monkeypatch.setattr(intake, "monotonic", lambda: 100.0)
+        disk.thread._enough = self
+
+    def wait(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    def set(self) -> None:
+        self.early += 1
+
+    def clear(self) -> None:
+        pass
+
+
+def written_together(disk: Disk, first: str, others: Sequence[str]) -> None:
+    """Have these reports written, the others in one transaction after the first."""
     disk.asked.clear()
     disk.may_write.clear()
-    waiting = [disk.submit("a")]
+    waiting = [disk.submit(first)]
     assert disk.asked.wait(PATIENCE)
-    waiting += [disk.submit(each) for each in "bc"]
+    waiting += [disk.submit(each) for each in others]
     disk.may_write.set()
     for each in waiting:
         each.result(PATIENCE)
+
+
+def test_where_many_send_transactions_begin_at_a_pace_and_where_one_sends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch, disk := Disk())
+    disk.may_write.set()
+    for _ in range(3):
+        disk.submit("alone").result(PATIENCE)
+    assert clock.slept == [0.0] * 3
+    written_together(disk, "a", "bc")
     disk.submit("later").result(PATIENCE)
     disk.thread.stop()
-    assert slept == [0.0] * 5 + [pytest.approx(intake._PACE)], "no time has passed since the group of two began"
+    assert clock.slept == [0.0] * 5 + [pytest.approx(intake._PACE)], "no time has passed since the group of two began"
+
+
+def test_a_transaction_for_which_enough_messages_wait_begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, disk := Disk())
+    many = [str(each) for each in range(intake._MOST + intake._ENOUGH + 1)]
+    written_together(disk, "first", many)
+    disk.thread.stop()
+    assert [len(group) for group in disk.written] == [1, intake._MOST, intake._ENOUGH + 1]
+    assert clock.slept == [0.0], "the first alone looked at the clock"
+    assert clock.early == len(many) - intake._ENOUGH + 1, "whoever is one of enough wakes the thread"

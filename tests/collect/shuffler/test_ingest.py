@@ -22,7 +22,7 @@ from tests.collect.shuffler.world import (
 from dovetail.collect.http import Refusal
 from dovetail.collect.shuffler import intake as report_intake
 from dovetail.collect.shuffler.campaigns import ServedVersion
-from dovetail.collect.shuffler.intake import AdmissionControl, RateLimiter
+from dovetail.collect.shuffler.intake import AdmissionControl, CheckedReport, RateLimiter
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.collect.store.interfaces import SealedReport
 from dovetail_device.sender import refusal_event
@@ -368,3 +368,21 @@ def test_a_message_costs_no_step_beyond_the_one_that_refuses_it(kind, work, monk
     monkeypatch.setattr(store, "accept", lambda reports: done.append("stored") or accept(reports))
     world.deliver([wire])
     assert " ".join(done) == work
+
+
+def test_who_is_told_nothing_is_verified_only_if_the_roster_has_her(monkeypatch):
+    """Junk costs no signature where there is no answer whose time could tell of the roster."""
+    world, looked, honest = World(campaign(), roster=roster(DEVICES[:2], revoked=[TWO])), [], VerifyingKey.verifies
+    monkeypatch.setattr(VerifyingKey, "verifies", lambda *each: looked.append(each) or honest(*each))
+
+    def verified(sender, quiet):
+        before = len(looked)
+        return world.shuffler.check(message(world.campaign, sender), world.clock.now(), quiet).kind, len(
+            looked
+        ) - before
+
+    stranger, forger = SigningKey.generate(), Forger(TWO.secret)
+    assert verified(stranger, False) == ("unknown_device", 1) and verified(stranger, True) == ("unknown_device", 0)
+    assert verified(forger, False) == verified(forger, True) == ("signature", 1)
+    assert verified(TWO, False) == verified(TWO, True) == ("revoked_device", 1)
+    assert isinstance(world.shuffler.check(message(world.campaign, ONE), world.clock.now(), True), CheckedReport)

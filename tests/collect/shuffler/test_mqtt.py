@@ -284,11 +284,12 @@ class Stuck:
     """A service that takes messages and answers none until it is let go."""
 
     def __init__(self, world):
-        self.shuffler, self.taken, self.free = world.shuffler, [], False
+        self.shuffler, self.taken, self.quiet, self.free = world.shuffler, [], [], False
 
-    def submit(self, wire):
+    def submit(self, wire, quiet):
         told = Future()
         self.taken.append((wire, told))
+        self.quiet.append(quiet)
         if self.free:
             told.set_result(Reply("accepted"))
         return told
@@ -356,6 +357,39 @@ def test_of_a_flood_of_junk_a_few_are_answered_and_of_everything_else_all(sessio
         assert answered(kind, 2 * int(TOLD)) == [kind] * 2 * int(TOLD)
     now[0] += 60.0
     assert answered("seal", 2 * int(TOLD)) == ["seal"] * int(TOLD)
+
+
+def test_a_message_whose_refusal_is_not_told_is_marked_so_and_its_refusal_is_not_told_later(session, monkeypatch):
+    world, told, now = World(campaign(id="quiet")), [], [0.0]
+    monkeypatch.setattr("dovetail.collect.shuffler.mqtt.monotonic", lambda: now[0])
+    stuck = Stuck(world)
+    subscriber = MqttSubscriber(stuck, "mqtt://127.0.0.1:1", session=session)
+    monkeypatch.setattr(subscriber._client, "publish", lambda _, answer: told.append(answer))
+
+    def come(*, asks=True):
+        handed = MQTTMessage(mid=1)
+        handed.qos, handed.payload, handed.properties = (
+            1,
+            message(world.campaign, DEVICES[0]),
+            Properties(PacketTypes.PUBLISH),
+        )
+        if asks:
+            handed.properties.ResponseTopic = answer_topic(32 * "a")
+        subscriber._on_message(None, None, handed)
+        return stuck.taken.pop()[1], stuck.quiet.pop()
+
+    for _ in range(int(TOLD)):
+        refused, quiet = come()
+        assert not quiet
+        refused.set_result(Reply("unknown_device"))
+    assert len(told) == TOLD and come(asks=False)[1]
+    late, quiet = come()
+    now[0] += 60.0
+    late.set_result(Reply("unknown_device"))
+    assert quiet and len(told) == TOLD
+    taken, quiet = come()
+    taken.set_result(Reply(TAKEN))
+    assert not quiet and len(told) == TOLD + 1
 
 
 def test_a_subscriber_stops_while_it_waits_for_room(session):

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from queue import SimpleQueue
-from threading import Lock, Thread
-from time import monotonic, sleep
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Literal
 
 from starlette.responses import Response
@@ -53,13 +54,13 @@ class RateLimiter:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def take(self, device: bytes, now: float) -> float:
-        """Take a token: 0, or the seconds until there is one."""
+    def take(self, device: bytes, now: float, *, most: float = 1.0) -> float:
+        """Take a token: 0, or the seconds until there is one; with `most` = 0 only look."""
         with self._lock:
             tokens, since = self._buckets.pop(device, (self._size, now))
             tokens = min(self._size, tokens + max(0.0, now - since) * self._rate)
             taken = tokens >= 1.0
-            self._buckets[device] = (tokens - 1.0 if taken else tokens, now)
+            self._buckets[device] = (tokens - most if taken else tokens, now)
             if len(self._buckets) > self._most:
                 self._buckets.popitem(last=False)
         return 0.0 if taken else (1.0 - tokens) / self._rate
@@ -223,14 +224,18 @@ class ReportIntake:
         self._roster, self._slots, self._rates = roster, slots, rates
         self._memory = memory
 
-    def check(self, message: bytes, now: float) -> CheckedReport | Reply:
-        """The report of a message, or why it is refused."""
+    def check(self, message: bytes, now: float, quiet: bool = False) -> CheckedReport | Reply:
+        """The report of a message, or why it is refused.
+
+        quiet : whether the sender is not told that its device is unknown, or its signature wrong. Then signatures of
+            unknown devices are not verified; else the time to an answer would tell whose keys are in the roster.
+        """
         campaign = ""
         try:
             version = self._version(message, now)
             campaign = version.campaign.id
             self._check_cheaply(version, message, now)
-            return self._check(version, message, now)
+            return self._check(version, message, now, quiet)
         except Rejected as error:
             answer = Reply(error.kind, str(error))
         except Refusal as error:
@@ -269,25 +274,32 @@ class ReportIntake:
         if round > round_schedule.current_round(campaign, self._rounds.of(campaign.id), now) + 1:
             raise Refusal("too_early", "this round has not begun; send the report again when it runs.")
 
-    def _check(self, version: ServedVersion, message: bytes, now: float) -> CheckedReport:
-        envelope = open_envelope(version.campaign, message, version.opener)
-        slot = self._slot(version.campaign, envelope.device)
+    def _check(self, version: ServedVersion, message: bytes, now: float, quiet: bool) -> CheckedReport:
+        roster = self._roster_now(version.campaign)
+        find = partial(self._slot, version.campaign, roster)
+        envelope = open_envelope(version.campaign, message, version.opener, find if quiet else id)
+        slot = find(envelope.device)
+        if roster is not None and roster.is_revoked(envelope.device):
+            raise Refusal("revoked_device", "the device has been revoked, and its reports are not taken.")
         wait = self._rates.take(envelope.device.public, now)
         if wait > 0.0:
             raise Refusal("rate_limited", "the device sends too often; come back later.", retry_after=wait)
         return CheckedReport(version.campaign, slot, envelope)
 
-    def _slot(self, campaign: Campaign, device: VerifyingKey) -> int:
-        """The device's public slot; 0 for everybody where no roster is asked for, as behind tokens."""
+    def _roster_now(self, campaign: Campaign) -> Roster | MappedRoster | None:
+        """The roster; None where the campaign asks for none, as behind tokens."""
         if campaign.promise.authentication != "roster":
-            return 0
+            return None
         assert self._roster is not None  # the shuffler does not start without one
-        roster = self._roster()
+        return self._roster()
+
+    def _slot(self, campaign: Campaign, roster: Roster | MappedRoster | None, device: VerifyingKey) -> int:
+        """The device's public slot; 0 for everybody where there is no roster."""
+        if roster is None:
+            return 0
         slot = roster.slot(device)
         if slot is None or slot >= self._slots.get(campaign.id, _ANY):
             raise Refusal("unknown_device", "the device is not in the roster of this campaign.")
-        if roster.is_revoked(device):
-            raise Refusal("revoked_device", "the device has been revoked, and its reports are not taken.")
         return slot
 
     def _store(self, reports: Sequence[CheckedReport], now: float) -> list[StoreResult]:
@@ -333,14 +345,15 @@ class ReportIntake:
 
 # One thread for all senders: it checks what has come, and what has passed goes into one transaction. Cryptography of
 # Python holds the interpreter, so that several threads would only wait for each other. A transaction costs as much as
-# ten reports do: after one for several messages the next begins some milliseconds later.
+# ten reports do: after one for several messages the next begins some milliseconds later, or once enough others wait.
 
 
-Check = Callable[[bytes], CheckedReport | Reply]
+Check = Callable[[bytes, bool], CheckedReport | Reply]
 Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
 PendingReply = Future[Reply]
 _MOST = 200  # messages before a transaction: who has passed waits for the others to be checked
-_PACE = 0.004  # seconds between the beginnings of transactions where many send
+_ENOUGH = 32  # messages for which a transaction is worth its cost at once
+_PACE = 0.02  # seconds between the beginnings of transactions where many send, and fewer messages than that wait
 
 
 class GroupCommit:
@@ -348,13 +361,16 @@ class GroupCommit:
 
     def __init__(self, check: Check, commit: Commit) -> None:
         self._check, self._commit = check, commit
-        self._queue: SimpleQueue[tuple[bytes, PendingReply] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[bytes, bool, PendingReply] | None] = SimpleQueue()
+        self._enough = Event()
         self._thread = Thread(target=self._run, name="intake", daemon=True)
         self._thread.start()
 
-    def submit(self, message: bytes, told: PendingReply) -> None:
-        """Take a message, and fulfil `told` with the reply."""
-        self._queue.put((message, told))
+    def submit(self, message: bytes, told: PendingReply, quiet: bool = False) -> None:
+        """Take a message, and fulfil `told` with the reply; `quiet` is for `check`."""
+        self._queue.put((message, quiet, told))
+        if self._queue.qsize() >= _ENOUGH:
+            self._enough.set()
 
     def stop(self) -> None:
         """Take what was submitted before, then end."""
@@ -364,7 +380,9 @@ class GroupCommit:
     def _run(self) -> None:
         soonest, last = 0.0, False
         while not last and (first := self._queue.get()) is not None:
-            sleep(max(0.0, soonest - monotonic()))
+            self._enough.clear()  # before the look: what is put from now on sets it again
+            if self._queue.qsize() < _ENOUGH:
+                self._enough.wait(max(0.0, soonest - monotonic()))
             group, began = [first], monotonic()
             while len(group) < _MOST and not last and not self._queue.empty():
                 found = self._queue.get()
@@ -375,12 +393,12 @@ class GroupCommit:
             self._take(group)
             soonest = began + _PACE if len(group) > 1 else 0.0
 
-    def _take(self, group: Sequence[tuple[bytes, PendingReply]]) -> None:
+    def _take(self, group: Sequence[tuple[bytes, bool, PendingReply]]) -> None:
         """Tell those who are refused, then commit the others' reports."""
         passed = list[tuple[CheckedReport, PendingReply]]()
-        for message, told in group:
+        for message, quiet, told in group:
             try:
-                found = self._check(message)
+                found = self._check(message, quiet)
             except Exception as error:
                 told.set_exception(error)
                 continue

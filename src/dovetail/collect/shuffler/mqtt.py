@@ -11,6 +11,7 @@ connection: beyond `_ROOM` messages nothing more is read from the line until the
 acknowledgement (QoS 0), as no device does, is dropped. So reports that come over HTTP wait behind `_ROOM` messages of
 the broker's at most, and so does the end of the process. Of what no device in order sends, `_TOLD` a minute are
 answered: signing and publishing is a quarter or more of what junk costs, and a device without an answer sends again.
+Beyond them no signature of an unknown device is verified: where there is no answer, its time tells nothing.
 """
 
 from __future__ import annotations
@@ -129,13 +130,14 @@ _JUNK = frozenset(
 @mute
 @dataclass(frozen=True)
 class _Arrived:
-    """A message, where its answer goes, and on which connection it came."""
+    """A message, where its answer goes, on which connection it came, and whether a refusal as junk is not told."""
 
     payload: bytes
     mid: int
     qos: int
     answers: str | None
     connection: int
+    quiet: bool = False
 
 
 class MqttSubscriber:
@@ -255,13 +257,14 @@ class MqttSubscriber:
         while not self._room.acquire(timeout=_WAIT):  # the broker sends no more than the line holds
             if self._stopped.is_set():
                 return
-        self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection))
+        quiet = answers is None or self._told.take(b"", monotonic(), most=0.0) > 0.0
+        self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection, quiet))
 
     def _submit(self, message: _Arrived) -> None:
         if self._stopped.is_set() or message.connection != self._connection:  # it comes again, on the next one
             self._room.release()
             return
-        told = self._service.submit(message.payload)
+        told = self._service.submit(message.payload, message.quiet)
         told.add_done_callback(partial(self._settle, message))
 
     def _settle(self, message: _Arrived, told: PendingReply) -> None:
@@ -280,7 +283,7 @@ class MqttSubscriber:
 
     def _answer(self, message: _Arrived, reply: Reply) -> None:
         """Tell the device, if it has asked for it; an answer that is lost is asked for again by a retry."""
-        if reply.kind in _JUNK and self._told.take(b"", monotonic()) > 0.0:
+        if reply.kind in _JUNK and (message.quiet or self._told.take(b"", monotonic()) > 0.0):
             return
         if message.answers is not None and is_answer_topic(message.answers):
             self._client.publish(message.answers, self._service.shuffler.answer(message.payload, reply))

@@ -41,7 +41,7 @@ class ShufflerService:
         """Recover, then begin."""
         self.shuffler.start(self.clock.last())
         self._intake = GroupCommit(
-            lambda message: self.shuffler.check(message, self.clock.now()),
+            lambda message, quiet: self.shuffler.check(message, self.clock.now(), quiet),
             lambda reports: self.shuffler.commit(reports, self.clock.now()),
         )
         for name, work in (("rounds", self._turn), ("delivery", self.shuffler.deliver)):
@@ -49,14 +49,14 @@ class ShufflerService:
             thread.start()
             self._threads.append(thread)
 
-    def submit(self, message: bytes) -> PendingReply:
-        """Store a message's report, then reply; Refusal once the service is stopped."""
+    def submit(self, message: bytes, quiet: bool = False) -> PendingReply:
+        """Store a message's report, then reply; Refusal once the service is stopped. See `ReportIntake.check`."""
         told = PendingReply()
         told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
         with self._entry:  # what is put before the end is finished, and nothing is put after it
             stopped = self._stopping.is_set()
             if not stopped:
-                self._intake.submit(message, told)
+                self._intake.submit(message, told, quiet)
         if stopped:
             told.set_exception(
                 Refusal("unavailable", "the shuffler is being stopped; come back later.", retry_after=PAUSE)

@@ -113,9 +113,9 @@ class ShufflerRole:
         answers = iter(self.commit([found for found in checked if isinstance(found, CheckedReport)], now))
         return [found if isinstance(found, Reply) else next(answers) for found in checked]
 
-    def check(self, message: bytes, now: float) -> CheckedReport | Reply:
+    def check(self, message: bytes, now: float, quiet: bool = False) -> CheckedReport | Reply:
         """See `ReportIntake.check`."""
-        return self._ingest.check(message, now)
+        return self._ingest.check(message, now, quiet)
 
     def commit(self, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
         """See `ReportIntake.commit`."""
