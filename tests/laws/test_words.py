@@ -44,6 +44,7 @@ from dovetail.shuffle.sampling.permutations import _deal
 from dovetail.text import sampler as exponential
 from dovetail.text.sampler import IntegerBudget, PermuteAndFlip, flip
 from dovetail_protocol import mechanism as protocol_mechanism
+from dovetail_protocol.asked import Asked, AskedTogether, Part, Symbol, Value
 from dovetail_protocol.dummies import SentDummies
 from dovetail_protocol.exact_thresholds import GeometricLaw, Words, exp_bracket, geometric_digits
 from dovetail_protocol.joint import Drawn
@@ -282,6 +283,15 @@ def rows() -> Iterator[Row]:
     }
     either = Drawn((few, more), (3, 1))
     yield Row("device drawn", "device drawn", lambda tape: either.randomize((0, 0), tape.words), drawn, draws=3)
+    each = tuple(
+        Asked("shares", {}, (Value(name, categories=("no", "yes")),), (Symbol((Part((name,), "list", 2),)),))
+        for name in ("smokes", "drinks")
+    )
+    asked, chances = AskedTogether.united(each, (3, 1)), {0: Fraction(3, 4), 3: Fraction(1, 4)}
+    held = asked.check(["no", "yes"])
+    yield Row(
+        "device drawn question", "device drawn question", lambda tape: asked.answers(held, tape.words)[0], chances
+    )
     for rate, size in (
         (Fraction(20), None),
         (Fraction(70), None),
@@ -611,6 +621,7 @@ COUNTED = {
     "device window.Window.randomize": "device window",
     "device joint.Drawn.randomize": "device drawn",
     "device closest_direction.ClosestDirection.randomize": "device closest_direction",
+    "device asked.AskedTogether._drawn": "device drawn question",
     "device dummies.SentDummies.messages": "SentDummies.messages",
     "device dummies.SentDummies.filled": "SentDummies.filled",
 }

@@ -392,7 +392,7 @@ KEYS_AND_DATES = {
     "id", "version", "expires", "owner", "analyzer", "shuffler", "shuffler_signing", "endpoints", "handed_over",
     "digest", "signed", "precision",
 }  # fmt: skip
-SAID_BY_OTHERS = {"combinations"}  # of one question of a campaign: [asks] and the mechanism say it of all
+SAID_BY_OTHERS = {"combinations", "among"}  # of one question of a campaign: [asks] and the mechanism say it of all
 
 
 def test_every_part_of_a_campaign_but_keys_and_dates_is_part_of_its_terms() -> None:
