@@ -35,7 +35,7 @@ from tests.web.pages import opened
 with opened(pathlib.Path(sys.argv[1])) as (client, _):
     paths = ("/plan/plan.json", "/plan/answer", "/plan/sheet", "/")
     print(json.dumps([client.get(path, params=json.loads(sys.argv[2])).text for path in paths]))
-"""  # of a program of its own, which knows from its beginning what is installed
+"""
 
 
 @pytest.fixture(scope="module")
@@ -115,17 +115,20 @@ def test_it_is_shown_in_a_notebook_and_on_no_answer_a_guess_is_measured() -> Non
     assert report.document()["leakage"]["value"] is None
 
 
-def test_it_is_planned_on_the_command_line_and_in_the_browser(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def printed(*words: str) -> Any:
+    """What a program of its own prints, which knows from its beginning what is installed."""
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    return json.loads(done.stdout)
+
+
+def test_it_is_planned_on_the_command_line_and_in_the_browser(tmp_path: Path) -> None:
     asked = {"question": "near", "lower": "0", "upper": "5", "other_lower": "0", "other_upper": "5", "apart": "1"}
     asked |= {"n": "3000", "epsilon0": "3"}
     words = [word for name, text in asked.items() for word in (f"--{name.replace('_', '-')}", text)]
-    assert invoke(["plan", *words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    command = [sys.executable, "-c", PAGES, str(tmp_path), json.dumps(asked)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    plan, *pages = json.loads(done.stdout)
+    told = printed("-m", "dovetail", "plan", *words, "--json")
+    plan, *pages = printed("-c", PAGES, str(tmp_path), json.dumps(asked))
     assert told.pop("files") == {} and json.loads(plan) == told
     assert all(upward(told["epsilon"]) in page for page in pages)
     assert "how many have two numbers near one another" in pages[-1]
