@@ -94,7 +94,6 @@ def test_the_command_line_writes_questions_of_which_each_device_draws_one(
     [
         (("", ""), ["--ask", "shares"], "--questions says what is asked"),
         (("", ""), ["--epsilon", "3"], "--questions says what is asked"),
-        (("", ""), ["--trust", "users"], "--questions says what is asked"),
         (('ask = "joint"\n', 'ask = "all"\n'), [], "write one for each question with `dovetail collect new`"),
         (('ask = "joint"\n', 'ask = "some"\n'), [], "ask"),
         (("[[questions]]", "[promise]\ndelta = 1e-7\n[[questions]]"), [], "`promise` is not read for a campaign"),
