@@ -70,6 +70,12 @@ def test_an_untouched_release_passes_and_each_check_says_what_it_would_have_seen
     assert all(check.power for check in checks if check.result == "holds" and check.name != "wording")
 
 
+def test_a_sum_over_releases_is_not_called_proved_by_one_of_them(release: Release) -> None:
+    document = {**release.document, "release": {**release.document["release"], "number": 2, "releases": 2}}
+    (found,) = (one for one in audit_release(replace(release, document=document)) if one.name == "guarantee")
+    assert found.result == "not checked" and "the sum over 2 releases" in found.sentence
+
+
 def changed(**paths: Any) -> Callable[[dict[str, Any]], None]:
     def change(document: dict[str, Any]) -> None:
         for path, value in paths.items():

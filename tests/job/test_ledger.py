@@ -1,9 +1,11 @@
 """The same table is released once; whoever asks again gets the same reports."""
 
+import json
 import os
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -84,6 +86,15 @@ def test_nothing_is_released_when_the_ledger_cannot_be_written(tmp_path: Path) -
 def test_a_damaged_ledger_is_not_mistaken_for_an_empty_one(tmp_path: Path) -> None:
     ask(ReleaseLedger(tmp_path))
     (tmp_path / "000001" / "record.json").write_text("{")
+    with pytest.raises(OutputError, match="damaged"):
+        ask(ReleaseLedger(tmp_path))
+
+
+@pytest.mark.parametrize("batch", [{"honest": 1.0}, {"honest": -1.0}, [1.0], {"more": 1.0}])
+def test_a_damaged_promise_is_not_added_to_others(batch: Any, tmp_path: Path) -> None:
+    ask(ReleaseLedger(tmp_path))
+    place = tmp_path / "000001" / "record.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "batch": batch}))
     with pytest.raises(OutputError, match="damaged"):
         ask(ReleaseLedger(tmp_path))
 

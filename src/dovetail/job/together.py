@@ -152,7 +152,7 @@ def page() -> str:
         "",
         "A collection is five choices: a question, a noise, an order, an engine, a view.",
         f"Of {len(cells):,} combinations {len(allowed):,} work. Views show all of them.",
-        f"A theorem or a fact of a choice is against {forbidden:,}, and {missing:,} {'is' if missing == 1 else 'are'} not built yet.",
+        f"A theorem or a fact of a choice is against {forbidden:,}; not built yet: {missing:,}.",
         "Streams have a job of their own, and no line here.",
         "",
         "| question | noise | orders in memory | orders in files | orders in campaigns |",

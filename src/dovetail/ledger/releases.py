@@ -188,6 +188,9 @@ class LedgerEntry:
     manifest: str = ""  # of a release in many files: SHA-256 of their list; other releases lie in the ledger itself
     batch: dict[str, Any] = field(default_factory=dict)  # promise about it; empty where there is none on record
 
+    def __post_init__(self) -> None:
+        _ = self.central  # a record of anything else is damage, and found where it is read
+
     def is_what(self, request: ReleaseRequest) -> bool:
         """True if its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
         made, asked = ((one.epsilon, one.alpha, one.shuffler, one.n) for one in (self, request))
